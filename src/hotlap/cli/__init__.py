@@ -1,0 +1,1 @@
+"""The command line: one file per command. Only this room prints, parses arguments and exits."""

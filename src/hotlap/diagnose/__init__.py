@@ -1,0 +1,1 @@
+"""Timeline to findings. Pure: no files, no clock, no torch."""

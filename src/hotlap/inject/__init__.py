@@ -1,0 +1,1 @@
+"""The door into the user's process."""

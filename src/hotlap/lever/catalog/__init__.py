@@ -1,0 +1,1 @@
+"""One lever per file; found by :mod:`hotlap.lever.registry`, no list to edit."""

@@ -1,0 +1,1 @@
+"""Findings and levers to candidate moves, best first; plan files."""

@@ -1,0 +1,1 @@
+"""Trials to a verdict. Pure: no files, no clock, no torch."""

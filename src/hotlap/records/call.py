@@ -1,0 +1,44 @@
+"""The call: what the host asks of the guest inside the user's process. JSON, found through ``HOTLAP_CALL``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotlap.records.plan import Move
+
+__all__ = ["ABLATIONS", "ENV", "Call"]
+
+ENV = "HOTLAP_CALL"
+"""Environment variable that holds the path of the call file."""
+
+ABLATIONS = ("data", "validation", "checkpoint", "logging")
+"""What a throw-away trial can take away."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """Everything the guest needs to know; it reads nothing else."""
+
+    timeline_dir: str
+    """Where to write timelines, one file per process."""
+    mode: str = "watch"
+    """``watch`` (diagnose: nothing is changed), ``trial`` (sandboxed), ``run`` (a plan, light probes)."""
+    host_pid: int = 0
+    """A trial's guest ends itself when this process is gone. 0: nobody."""
+    moves: list[Move] = field(default_factory=list)
+    ablate: list[str] = field(default_factory=list)
+    flush_s: float = 1.0
+    """How often rows are written."""
+    stack_hz: float = 100.0
+    """Stack samples per second, 0: none."""
+    seed_offset: int = 0
+    """Added to every seed the script sets (a trial's further seeds); 0 leaves seeding alone."""
+    replay_batches: int = 0
+    """Trial only: the training loader repeats the indices of its first n batches, so that caches are warm soon."""
+    cores: int = 0
+    scratch: str = ""
+    """Folder for a lever's own files (decoded cache); removed by the host."""
+    offline: bool = False
+    """Trackers (W&B, MLflow, Comet, ...) are told to stay offline."""
+    extra: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,31 @@
+"""Errors for people: what happened, the value found, where, and what to do next."""
+
+from __future__ import annotations
+
+__all__ = ["EXIT_FAILED", "EXIT_USAGE", "HotlapError", "RecordError"]
+
+EXIT_FAILED = 1
+"""Hotlap could not do what was asked."""
+EXIT_USAGE = 2
+"""The command line, or a file given on it, is wrong."""
+
+
+class HotlapError(Exception):
+    """A failure that a person can act on.
+
+    ``what`` is one sentence with the value found and where; ``hint`` says what to do next;
+    ``exit_code`` is what the command line returns.
+    """
+
+    def __init__(self, what: str, hint: str = "", exit_code: int = EXIT_FAILED) -> None:
+        super().__init__(f"{what} {hint}".strip())
+        self.what = what
+        self.hint = hint
+        self.exit_code = exit_code
+
+
+class RecordError(HotlapError):
+    """A document does not have the shape that its schema promises."""
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what, hint, EXIT_USAGE)

@@ -1,0 +1,68 @@
+"""Machine facts: what this computer is and can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["Accelerator", "Machine", "Peak"]
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One GPU as torch reports it."""
+
+    name: str
+    memory_bytes: int
+    capability: str
+    """``9.0``"""
+    bf16: bool
+    fp16: bool
+    tf32: bool
+    triton: bool
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Theoretical peak of this machine for one type, with its source."""
+
+    dtype: str
+    flops_per_s: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Facts that levers and reports need."""
+
+    system: str
+    cpu: str
+    cores: int
+    """Cores this process may use (affinity and cgroup quota)."""
+    memory_bytes: int
+    memory_available_bytes: int
+    cpu_flags: list[str]
+    """Of interest only: avx2, avx512f, avx512_bf16, amx_bf16, avx512_fp16."""
+    python: str
+    torch: str | None
+    """None: torch is not installed."""
+    accelerators: list[Accelerator] = field(default_factory=list)
+    peaks: list[Peak] = field(default_factory=list)
+    sandbox: str = "none"
+    """``root``, ``userns`` or ``none``: how writes of a trial can be kept away from the user's files."""
+    compiler: str | None = None
+    """C++ compiler found for torch.compile on CPU."""
+    shm_bytes: int | None = None
+    schema: Literal["hotlap.machine/1"] = "hotlap.machine/1"
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether torch sees an accelerator."""
+        return bool(self.accelerators)
+
+    @property
+    def fast_bf16(self) -> bool:
+        """Whether bf16 compute is in hardware here."""
+        if self.accelerators:
+            return all(a.bf16 for a in self.accelerators)
+        return "avx512_bf16" in self.cpu_flags or "amx_bf16" in self.cpu_flags

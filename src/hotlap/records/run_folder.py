@@ -1,0 +1,92 @@
+"""The run folder ``.hotlap/<time>-<script>/``: names of the documents, atomic writes, listing."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hotlap.records.codec import dumps, loads
+from hotlap.records.errors import HotlapError, RecordError
+
+__all__ = ["ROOT", "RunFolder", "list_runs", "write_atomic"]
+
+ROOT = ".hotlap"
+T = TypeVar("T")
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write under a temporary name and rename: a full disk or a kill leaves the old file or none, never half of one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, path)
+    except OSError as err:
+        temporary.unlink(missing_ok=True)
+        raise HotlapError(f"Cannot write {path}: {err.strerror}.", "Free some space or pass `--runs DIR`.") from err
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's folder. Documents: ``run.json machine.json findings.json trials/*.json proof.json plan.yaml report.html``."""
+
+    path: Path
+
+    @staticmethod
+    def create(script: str, root: Path | None = None) -> RunFolder:
+        """Make a new folder named by time and script. Raises HotlapError where it cannot be made."""
+        base = root if root is not None else Path(ROOT)
+        stem = "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(script).stem)[:40] or "run"
+        name = time.strftime("%Y%m%d-%H%M%S-") + stem
+        for attempt in range(100):
+            path = base / (name if attempt == 0 else f"{name}-{attempt + 1}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as err:
+                raise HotlapError(
+                    f"Cannot make the run folder {path}: {err.strerror}.", "Pass `--runs DIR` with a folder you can write."
+                ) from err
+            ignore = base / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n")
+            return RunFolder(path.resolve())
+        raise HotlapError(f"Cannot make a run folder under {base}: {name} exists a hundred times.")
+
+    def timeline_dir(self, name: str) -> Path:
+        """Folder for one arm's timelines, made here."""
+        path = self.path / "timelines" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write(self, name: str, document: Any) -> Path:
+        """Write a document as JSON under its name (``findings.json``)."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, dumps(document) + "\n")
+        return path
+
+    def read(self, name: str, cls: type[T]) -> T | None:
+        """Read a document; ``None`` when the run never got there. Raises RecordError when it is not what it should be."""
+        path = self.path / name
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except OSError as err:
+            raise RecordError(f"Cannot read {path}: {err.strerror}.") from err
+        return loads(cls, text, str(path))
+
+
+def list_runs(root: Path | None = None) -> list[RunFolder]:
+    """Runs under ``.hotlap``, oldest first."""
+    base = root if root is not None else Path(ROOT)
+    if not base.is_dir():
+        return []
+    return [RunFolder(p) for p in sorted(base.iterdir()) if p.is_dir() and (p / "run.json").exists()]

@@ -1,0 +1,104 @@
+"""Reading a timeline: rows of one file, collected. A torn last line (kill -9) is dropped, nothing else is forgiven."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hotlap.records.codec import check_schema, decode
+from hotlap.records.errors import RecordError
+from hotlap.records.rows import (
+    SCHEMA, End, Event, Frame, Header, Hits, Load, Mark, Note, Setting, Site, Stack, Step, Tick,
+)
+
+__all__ = ["ROW_KINDS", "Timeline", "read_timeline", "training_timeline"]
+
+ROW_KINDS: dict[str, type[Any]] = {
+    "header": Header, "step": Step, "frame": Frame, "stack": Stack, "hits": Hits, "event": Event, "load": Load,
+    "tick": Tick, "site": Site, "setting": Setting, "mark": Mark, "note": Note, "end": End,
+}
+
+
+@dataclass
+class Timeline:
+    """What happened in one process, plus the load rows and stacks of its loader workers in :attr:`workers`."""
+
+    header: Header
+    step: list[Step] = field(default_factory=list)
+    frame: dict[int, Frame] = field(default_factory=dict)
+    stack: dict[int, Stack] = field(default_factory=dict)
+    hits: list[Hits] = field(default_factory=list)
+    event: list[Event] = field(default_factory=list)
+    load: list[Load] = field(default_factory=list)
+    tick: list[Tick] = field(default_factory=list)
+    site: list[Site] = field(default_factory=list)
+    setting: list[Setting] = field(default_factory=list)
+    mark: list[Mark] = field(default_factory=list)
+    note: list[Note] = field(default_factory=list)
+    end: End | None = None
+    workers: list[Timeline] = field(default_factory=list)
+    source: dict[str, str] = field(default_factory=dict)
+    """Text of the user's lines, by ``file:line``; filled by :mod:`hotlap.trial.collect`, so that diagnosis stays pure."""
+    loops: dict[str, str] = field(default_factory=dict)
+    """Header of the innermost loop around a user's line (``for t in range(T):``), by ``file:line``."""
+
+    @property
+    def n_steps(self) -> int:
+        """Steps recorded."""
+        return sum(row.n for row in self.step)
+
+    def add(self, row: Any) -> None:
+        """Put one row where it belongs."""
+        kind = type(row).__name__.lower()
+        if kind in ("frame", "stack"):
+            getattr(self, kind)[row.id] = row
+        elif kind == "end":
+            self.end = row
+        else:
+            getattr(self, kind).append(row)
+
+
+def _parse(line: str, path: Path, number: int) -> Any:
+    name = f"{path}:{number}"
+    data = json.loads(line)
+    if not isinstance(data, dict) or data.get("k") not in ROW_KINDS:
+        raise RecordError(f"{name} is not a timeline row: {line[:60]!r}.")
+    kind = data.pop("k")
+    if kind == "header":
+        check_schema(data, SCHEMA, name)
+    return decode(ROW_KINDS[kind], data, name)
+
+
+def read_timeline(path: Path) -> Timeline | None:
+    """Read one file; ``None`` when it holds no complete row yet. Raises RecordError with file:line when it is corrupt."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as err:
+        raise RecordError(f"Cannot read the timeline {path}: {err.strerror}.") from err
+    complete = lines[:-1]  # what follows the last newline is a row cut off by a crash, or nothing
+    timeline: Timeline | None = None
+    for number, raw in enumerate(complete, 1):
+        try:
+            row = _parse(raw.decode(), path, number)
+        except (json.JSONDecodeError, UnicodeDecodeError) as err:
+            raise RecordError(f"{path}:{number} is corrupt: {err}.", "The rest of the run folder is untouched.") from err
+        if timeline is None:
+            if not isinstance(row, Header):
+                raise RecordError(f"{path}:1 is not a timeline header.")
+            timeline = Timeline(row)
+        else:
+            timeline.add(row)
+    return timeline
+
+
+def training_timeline(folder: Path) -> Timeline | None:
+    """The timeline of the process that trained (lowest rank, then most steps) with its workers', or ``None``."""
+    found = [t for p in sorted(folder.glob("*.jsonl")) if (t := read_timeline(p)) is not None]
+    trainers = [t for t in found if t.header.role == "train" and t.step]
+    if not trainers:
+        return None
+    best = min(trainers, key=lambda t: (t.header.rank, -t.n_steps))
+    best.workers = [t for t in found if t.header.role == "worker" and t.header.ppid == best.header.pid]
+    return best

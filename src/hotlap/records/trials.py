@@ -1,0 +1,77 @@
+"""Trials: what was measured, both arms, window by window, raw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Interval", "LeverResult", "Trial", "Window"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A ratio of throughputs (candidate over baseline) with a two-sided confidence interval."""
+
+    ratio: float
+    low: float
+    high: float
+    level: float = 0.95
+
+
+@dataclass(frozen=True)
+class Window:
+    """One arm's turn: the whole steps between thaw and freeze, the first ones dropped."""
+
+    arm: str
+    """``baseline`` or ``candidate``."""
+    t: int
+    """Monotonic nanoseconds at thaw."""
+    steps: int
+    samples: int
+    steady_s: float
+    """Mean seconds per step, periodic work left out."""
+    dropped: str | None = None
+    """Why the window does not count: neighbour load, too few steps."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate against the incumbent."""
+
+    id: str
+    """Lever id, ``roof``, ``without data``, ``proof``, ``self``."""
+    setting: dict[str, Any]
+    status: Literal["measured", "failed", "no-effect", "refused"]
+    reason: str = ""
+    interval: Interval | None = None
+    windows: list[Window] = field(default_factory=list)
+    periodic: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Per arm: mean seconds per event of validation, checkpoint, epoch_start, and their number."""
+    losses: dict[str, list[float]] = field(default_factory=dict)
+    """Per arm: the loss of each step from the first on (as far as both arms went)."""
+    startup_s: dict[str, float] = field(default_factory=dict)
+    """Per arm: launch to first step."""
+    wall_s: float = 0.0
+    changes: int = 0
+    """How many things the levers of the candidate changed in the process."""
+    notes: list[str] = field(default_factory=list)
+    schema: Literal["hotlap.trial/1"] = "hotlap.trial/1"
+
+
+@dataclass(frozen=True)
+class LeverResult:
+    """A lever's line in ``speedup --json``."""
+
+    id: str
+    setting: dict[str, Any]
+    preserves: str
+    predicted: float | None
+    """Predicted throughput ratio against the plan so far."""
+    measured: Interval | None
+    """Measured throughput ratio against the plan so far."""
+    kept: bool
+    reason: str
+    samples_per_s: float | None = None
+    """Throughput of the plan with this lever in it."""
+    cumulative: float | None = None
+    """Throughput ratio over the unmodified script, this lever included."""

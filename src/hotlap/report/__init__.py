@@ -1,0 +1,1 @@
+"""What people read: terminal and HTML. Only units.py rounds."""

@@ -1,0 +1,1 @@
+"""Shipped test helpers: the lever conformance kit and timeline builders."""
