@@ -1,0 +1,65 @@
+"""What a plan owes, and what is claimed for it."""
+
+from __future__ import annotations
+
+import math
+
+from hotlap.proof.verdict import prove, same_bits, strictness
+from hotlap.records.codec import dumps, loads
+from hotlap.records.plan import Move
+from hotlap.records.proof import Proof
+from hotlap.records.trials import Interval, Trial
+
+BITS = Move("loader-workers", {"num_workers": 2}, "bits")
+MATHS = Move("autocast", {"dtype": "bfloat16"}, "maths")
+CURVE = [0.5 + 2.5 * math.exp(-i / 8) for i in range(60)]
+NEARLY = [v * (1 + 1e-5) for v in CURVE]
+
+
+def trial(low: float = 1.8, candidate: list[float] = CURVE) -> Trial:
+    losses = {"baseline": CURVE, "candidate": candidate}
+    return Trial("proof", {}, "measured", interval=Interval(2.0, low, 2.2), losses=losses)
+
+
+def test_equal_bits_are_proved_and_claimed() -> None:
+    proof = prove(trial(), [BITS], [CURVE], [CURVE], samples_per_s=900.0, roof_share=0.8)
+    assert (proof.quality.verdict, proof.quality.kind, proof.claimed) == ("proved", "bits", True)
+    assert loads(Proof, dumps(proof)) == proof
+
+
+def test_a_broken_promise_of_bits_is_refuted_with_its_step() -> None:
+    changed = [*CURVE[:17], CURVE[17] + 1e-9, *CURVE[18:]]
+    proof = prove(trial(), [BITS], [CURVE, CURVE], [CURVE, changed])
+    assert (proof.quality.verdict, proof.quality.first_difference) == ("refuted", 17)
+
+
+def test_the_loosest_move_sets_what_is_owed() -> None:
+    assert strictness([BITS, MATHS]) == "maths"
+    assert strictness([]) == "bits"
+    proof = prove(trial(), [BITS, MATHS], [CURVE] * 2, [NEARLY] * 2)
+    assert (proof.quality.verdict, proof.quality.kind) == ("proved", "non-inferior")
+    assert proof.quality.time_to_loss is not None and 1.9 < proof.quality.time_to_loss < 2.1
+
+
+def test_the_trials_own_losses_stand_in() -> None:
+    assert prove(trial(), [BITS]).quality.verdict == "proved"
+    assert prove(trial(), [MATHS]).quality.verdict == "not proved"  # one seed
+
+
+def test_nothing_is_claimed_without_a_move_an_interval_or_a_gain() -> None:
+    assert not prove(trial(), [], [CURVE], [CURVE]).claimed
+    assert not prove(trial(low=0.99), [BITS], [CURVE], [CURVE]).claimed
+    failed = Trial("proof", {}, "failed", reason="out of memory at step 3")
+    proof = prove(failed, [BITS])
+    assert not proof.claimed and "out of memory" in proof.notes[0] and proof.quality.verdict == "not proved"
+    assert prove(None, [BITS]).speedup is None
+
+
+def test_no_common_losses_prove_no_bits() -> None:
+    assert same_bits([], []).verdict == "not proved"
+    assert same_bits([[]], [[1.0]]).verdict == "not proved"
+
+
+def test_equal_nans_have_equal_bits_and_can_be_written() -> None:
+    broken = [*CURVE[:5], math.nan]
+    assert '"proved"' in dumps(same_bits([broken], [broken]))
