@@ -1,0 +1,130 @@
+"""The only place that rounds. Every function takes None (not measured) and returns a dash for it."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["NONE", "bytes_", "count", "interval", "per_s", "plain", "ratio", "ratio_interval", "seconds", "share", "signed_share"]
+
+NONE = "–"
+"""What stands for a value that was not measured, or is no number."""
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _significant(value: float, digits: int = 3) -> str:
+    """``value`` with so many significant digits, thousands separated, never in exponent form below 1e15."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e15 or abs(value) < 1e-9:
+        return f"{value:.{digits - 1}e}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, decimals)
+    return f"{rounded:,.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def seconds(value: float | None) -> str:
+    """``0.212`` -> ``212 ms``; ``754`` -> ``12 min 34 s``."""
+    if value is None or not _known(value):
+        return NONE
+    size = abs(value)
+    if size == 0:
+        return "0 s"
+    for limit, factor, unit in ((0.9995e-6, 1e9, "ns"), (0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms")):
+        if size < limit:
+            return f"{_significant(value * factor)} {unit}"
+    if size < 119.5:
+        return f"{_significant(value)} s"
+    sign, whole = ("-" if value < 0 else ""), round(size)
+    for limit, (big, big_unit), (small, small_unit) in (
+        (7200, (60, "min"), (1, "s")),
+        (172800, (3600, "h"), (60, "min")),
+        (math.inf, (86400, "d"), (3600, "h")),
+    ):
+        if whole < limit:
+            return f"{sign}{whole // big:,} {big_unit} {whole % big // small} {small_unit}"
+    raise AssertionError("unreachable")
+
+
+def ratio(value: float | None) -> str:
+    """``3.04`` -> ``3.04x``."""
+    if value is None or not _known(value):
+        return NONE
+    size = abs(value)
+    if size >= 1e6:
+        return f"{value:.1e}x"
+    decimals = 2 if size < 9.995 else 1 if size < 99.95 else 0
+    return f"{value:,.{decimals}f}x" if size >= 0.01 or size == 0 else f"{_significant(value, 2)}x"
+
+
+def share(value: float | None) -> str:
+    """``0.11`` -> ``11 %``; a share below 0.1 % says so."""
+    if value is None or not _known(value):
+        return NONE
+    percent = 100 * value
+    if percent == 0:
+        return "0 %"
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    return f"{percent:,.0f} %" if abs(percent) >= 9.95 else f"{percent:.1f}".removesuffix(".0") + " %"
+
+
+def signed_share(value: float | None) -> str:
+    """``0.004`` -> ``+0.4 %``, for differences."""
+    if value is None or not _known(value):
+        return NONE
+    percent = 100 * value
+    text = f"{percent:+,.0f}" if abs(percent) >= 9.95 else f"{percent:+.1f}" if abs(percent) >= 0.095 else f"{percent:+.2f}"
+    return "0 %" if float(text.replace(",", "")) == 0 else f"{text} %"
+
+
+def per_s(value: float | None) -> str:
+    """Throughput without its unit: ``1904.3`` -> ``1,904``, ``21.18`` -> ``21.2``."""
+    if value is None or not _known(value):
+        return NONE
+    return f"{value:,.0f}" if 99.95 <= abs(value) < 1e15 else _significant(value)
+
+
+def plain(value: float | None) -> str:
+    """A number without unit (a loss): three significant digits."""
+    return NONE if value is None or not _known(value) else _significant(value)
+
+
+def bytes_(value: float | None) -> str:
+    """``4509715661`` -> ``4.2 GiB``."""
+    if value is None or not _known(value):
+        return NONE
+    size = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size) < 1023.5 or unit == "TiB":
+            return f"{size:,.0f} {unit}" if unit == "B" or abs(size) >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")
+
+
+def count(value: float | None) -> str:
+    """``1234567`` -> ``1,234,567``."""
+    return NONE if value is None or not _known(value) else f"{value:,.0f}"
+
+
+def _decimals(low: float, high: float) -> int:
+    """As many as the interval's width deserves: 0.5 wide -> 1, 0.07 -> 2."""
+    width = abs(high - low)
+    return 2 if width == 0 else min(4, max(0, math.ceil(-math.log10(width))))
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """``(6.71, 7.18)`` -> ``[6.7, 7.2]``."""
+    if low is None or high is None or not (_known(low) and _known(high)):
+        return NONE
+    decimals = _decimals(low, high)
+    return f"[{low:,.{decimals}f}, {high:,.{decimals}f}]"
+
+
+def ratio_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """``(6.93, 6.71, 7.18)`` -> ``6.9x [6.7, 7.2]``: value and bounds with the same number of decimals."""
+    if value is None or low is None or high is None or not (_known(value) and _known(low) and _known(high)):
+        return ratio(value)
+    return f"{value:,.{_decimals(low, high)}f}x {interval(low, high)}"

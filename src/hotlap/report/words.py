@@ -1,0 +1,183 @@
+"""The sentences and names that terminal and HTML share."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from hotlap.records.findings import Finding, Where
+from hotlap.records.plan import Plan
+from hotlap.records.trials import LeverResult
+from hotlap.report import units
+from hotlap.report.view import Report
+
+__all__ = ["PHASE_NAMES", "PRESERVES_WORDS", "certainty", "clean", "command_text", "keep_commands", "machine_line", "missing", "outcome",
+           "phase_name", "place", "plan_yaml", "proof_lines", "setting_text", "shorten_path", "throughput_text", "verdict"]
+
+PHASE_NAMES = {
+    "data_wait": "data wait", "h2d": "host-to-device copy", "forward": "forward", "backward": "backward",
+    "optimizer": "optimizer", "zero_grad": "zero-grad", "validation": "validation", "checkpoint": "checkpoint",
+    "logging": "logging", "sync": "sync", "gc": "garbage collection", "residual": "residual",
+}  # fmt: skip
+
+PRESERVES_WORDS = {
+    "bits": "same numbers, bit for bit",
+    "maths": "same formula, other rounding",
+    "distribution": "same law, other draws",
+    "goal": "another training towards the same target",
+}
+
+
+def clean(text: str) -> str:
+    """Control characters (an escape sequence in a file name) made visible; line ends and tabs become blanks."""
+    return "".join(" " if c in "\n\r\t" else c if c.isprintable() or c == " " else "\ufffd" for c in text)
+
+
+def outcome(lever: LeverResult) -> str:
+    """What became of a lever, in two words at most."""
+    if lever.kept:
+        return "kept"
+    if lever.measured is not None:
+        return "put back"
+    reason = lever.reason.lower().replace("-", " ")
+    return next((word for word in ("failed", "no effect", "refused") if reason.startswith(word)), "not kept")
+
+
+def phase_name(phase: str) -> str:
+    """Phase id to words; an unknown one speaks for itself."""
+    return PHASE_NAMES.get(phase, phase.replace("_", " "))
+
+
+def shorten_path(path: str, width: int) -> str:
+    """Cut from the left, at a folder where possible: ``…/pkg/train.py``."""
+    if len(path) <= width or width < 2:
+        return path
+    tail = path[-(width - 1) :]
+    slash = tail.find("/")
+    return "…" + (tail[slash:] if 0 < slash < len(tail) - 1 and len(tail) - slash >= width // 3 else tail)
+
+
+def place(where: Where, width: int = 10_000) -> str:
+    """``train.py:48``, cut from the left to ``width``."""
+    line = f":{where.line}" if where.line else ""
+    return shorten_path(where.file, max(8, width - len(line))) + line
+
+
+def setting_text(setting: dict[str, Any]) -> str:
+    """``{"workers": 2, "persistent": True}`` -> ``workers 2, persistent``."""
+    parts = []
+    for key, value in setting.items():
+        name = key.replace("_", " ")
+        if value is True:
+            parts.append(name)
+        elif value is False:
+            parts.append(f"no {name}")
+        else:
+            parts.append(f"{name} {value if isinstance(value, str) else json.dumps(value, default=str)}")
+    return ", ".join(parts)
+
+
+def certainty(finding: Finding) -> str:
+    """``confirmed: 3.40x without it``, ``confirmed`` or ``observed``."""
+    if not finding.confirmed:
+        return "observed"
+    return "confirmed" if finding.without is None else f"confirmed: {units.ratio(finding.without)} without it"
+
+
+def throughput_text(samples_per_s: float | None, steps_per_s: float | None) -> str:
+    """``212 samples/s``, or steps where samples are unknown."""
+    if samples_per_s is not None:
+        return f"{units.per_s(samples_per_s)} samples/s"
+    return f"{units.per_s(steps_per_s)} steps/s"
+
+
+def machine_line(report: Report) -> str:
+    """``AMD EPYC · 2 cores · torch 2.13.0``."""
+    machine = report.machine
+    if machine is None:
+        return "machine not recorded"
+    cores = f"{machine.cores} core" + ("s" if machine.cores != 1 else "")
+    device = [a.name for a in machine.accelerators]
+    many = f"{len(device)} x {device[0]}" if len(set(device)) == 1 and len(device) > 1 else ", ".join(device)
+    torch = f"torch {machine.torch}" if machine.torch else "no torch"
+    return " · ".join(part for part in (many or machine.cpu, cores, torch) if part)
+
+
+def command_text(command: list[str]) -> str:
+    """The command as one could type it."""
+    return shlex.join(command)
+
+
+def keep_commands(report: Report) -> list[str]:
+    """What to type to keep the plan; empty without a plan of at least one move."""
+    if report.plan is None or not report.plan.moves or not report.plan_path:
+        return []
+    run = f"hotlap run --plan {shlex.quote(report.plan_path)} -- {command_text(report.command)}".rstrip()
+    return [run, f"import hotlap; hotlap.attach({json.dumps(report.plan_path, ensure_ascii=False)})"]
+
+
+def verdict(report: Report) -> str:
+    """One sentence: the report's own, else made from the documents."""
+    if report.verdict:
+        return report.verdict
+    if report.status not in ("", "finished"):
+        return f"The run was {report.status}; this is what it had found by then."
+    if report.proof is not None and report.speedup is not None:
+        text = units.ratio_interval(report.speedup.ratio, report.speedup.low, report.speedup.high)
+        if report.proof.claimed:
+            return f"{text} faster, quality {report.proof.quality.verdict}."
+        return f"No speedup is claimed: measured {text}."
+    if report.findings is None:
+        return "Nothing was measured."
+    top = report.findings.findings[0] if report.findings.findings else None
+    if top is None or top.cause == "nothing-to-gain":
+        return "Nothing to gain: the training runs at its roof." if top else "No cause was found."
+    return f"{units.share(top.share)} of the step goes to {top.cause}."
+
+
+def missing(report: Report) -> list[str]:
+    """What a run that was cut off did not come to."""
+    parts: list[tuple[str, object]] = [("the machine's facts", report.machine), ("findings", report.findings)]
+    if report.findings is not None:
+        parts.append(("the roof", report.findings.roof))
+    if report.is_speedup:
+        parts += [("lever trials", report.levers or report.proof or None), ("the proof", report.proof), ("a plan", report.plan)]
+    return [name for name, value in parts if value is None]
+
+
+def proof_lines(report: Report) -> list[str]:
+    """Speedup, quality and time-to-loss, one short text each."""
+    proof = report.proof
+    if proof is None:
+        return []
+    lines = []
+    if proof.speedup is not None:
+        text = units.ratio_interval(proof.speedup.ratio, proof.speedup.low, proof.speedup.high)
+        value, _, bounds = text.partition(" ")
+        lines.append(f"{value} faster {bounds}".strip() if proof.claimed else f"no speedup claimed: {text}")
+    quality = proof.quality
+    lines.append(quality.summary or f"quality {quality.verdict}")
+    if quality.first_difference is not None:
+        lines.append(f"losses differ from step {units.count(quality.first_difference)} on")
+    if quality.time_to_loss:
+        lines.append(f"same loss reached in 1/{units.ratio(quality.time_to_loss).removesuffix('x').rstrip('0').rstrip('.')} of the time")
+    return lines
+
+
+def plan_yaml(plan: Plan) -> str:
+    """The plan as YAML (scalars in JSON notation, which is YAML)."""
+    out = [f"schema: {plan.schema}"]
+    for key in ("script", "machine", "torch", "created", "speedup", "low", "high"):
+        value = getattr(plan, key)
+        if value not in ("", None):
+            out.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
+    out.append("moves:" if plan.moves else "moves: []")
+    for move in plan.moves:
+        out.append(f"  - lever: {move.lever}")
+        out.append(f"    setting: {json.dumps(move.setting, ensure_ascii=False, default=str)}")
+        out.append(f"    preserves: {move.preserves}")
+        for key in ("gain", "low", "high"):
+            if getattr(move, key) is not None:
+                out.append(f"    {key}: {json.dumps(getattr(move, key))}")
+    return "\n".join(out) + "\n"
