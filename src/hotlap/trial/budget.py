@@ -1,0 +1,52 @@
+"""What a trial may cost and how sure it has to be. Every number that decides is here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Budget"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of one comparison. Start-up and warm-up come on top of ``seconds``, within limits of their own."""
+
+    seconds: float = 30.0
+    """Measuring time, both arms together."""
+    precision: float = 0.02
+    """Stop when the interval's half-width over its ratio is at most this."""
+    epsilon: float = 0.01
+    """Stop early when the interval lies above 1 + epsilon, or below 1."""
+    min_pairs: int = 4
+    """Windows that must count in each arm before any decision."""
+    max_pairs: int = 40
+    window_s: float = 1.5
+    """Shortest window."""
+    window_steps: int = 6
+    """Fewest steps of a window, the dropped ones not counted."""
+    drop_steps: int = 2
+    """Steps left out after a thaw, before what the loader had prefetched."""
+    drop_prefetched: int = 8
+    """Most steps left out because the loader's queue had filled up while the arm was frozen."""
+    first_step_s: float = 180.0
+    """Launch to first step; an arm that takes longer has failed."""
+    warmup_s: float = 60.0
+    """First step to steady; after that the arm counts as warm, with a note."""
+    warmup_steps: int = 5
+    """Fewest steps of warm-up."""
+    warmup_least_s: float = 2.0
+    """Shortest warm-up: caches, allocator and page cache settle."""
+    hang_s: float = 30.0
+    """Shortest time without a step that counts as a hang."""
+    hang_steps: float = 20.0
+    """As many step times without a step count as a hang."""
+    neighbour_cores: float = 0.15
+    """Cores that others may take during a window before it is dropped."""
+    restarts: int = 1
+    """How often an arm whose script ends may be started again."""
+    poll_s: float = 0.2
+    """How often the timelines are looked at."""
+
+    def hang_limit_s(self, step_s: float) -> float:
+        """Longest time without a step for an arm whose steps take ``step_s``."""
+        return max(self.hang_s, self.hang_steps * step_s)

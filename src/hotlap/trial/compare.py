@@ -1,0 +1,196 @@
+"""Two arms against each other, on this machine, in one go: one runs while the other is frozen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from hotlap.records.rows import Step
+from hotlap.records.trials import Interval, Trial, Window
+from hotlap.trial import design, marks
+from hotlap.trial.arm import Arm
+from hotlap.trial.budget import Budget
+from hotlap.trial.periodic import PeriodicStats, gather
+from hotlap.trial.progress import OnProgress, nowhere
+from hotlap.trial.runner import ArmEnded, Runner
+from hotlap.trial.windows import Turn, prefetched, to_window
+
+__all__ = ["MakeInterval", "compare"]
+
+MakeInterval = Callable[[list[Window], PeriodicStats], Interval | None]
+
+
+def compare(
+    incumbent: Arm,
+    candidate: Arm,
+    budget: Budget,
+    interval: MakeInterval,
+    on_progress: OnProgress = nowhere,
+    rates: Mapping[str, float] | None = None,
+) -> Trial:
+    """Measure the candidate's throughput over the incumbent's.
+
+    Either arm is started if need be; both are left frozen (or ended, where their script ended), for the caller to stop.
+    ``interval`` turns windows and periodic work into a ratio with its interval; ``rates`` are events per step of
+    ``validation``, ``checkpoint`` and ``epoch_start`` from a longer run, where known. Trial.id and .setting are the
+    caller's to fill in. On any exception, KeyboardInterrupt too, both arms are ended before it goes on.
+    """
+    comparison = _Comparison(incumbent, candidate, budget, interval, Runner(budget, on_progress), rates)
+    try:
+        return comparison.run()
+    except BaseException:
+        candidate.stop()
+        incumbent.stop()
+        raise
+
+
+class _Comparison:
+    def __init__(
+        self, incumbent: Arm, candidate: Arm, budget: Budget, interval: MakeInterval, runner: Runner,
+        rates: Mapping[str, float] | None,
+    ) -> None:  # fmt: skip
+        self.arms = {"baseline": incumbent, "candidate": candidate}
+        self.budget = budget
+        self.interval = interval
+        self.runner = runner
+        self.rates = rates
+        self.began = time.monotonic()
+        self.turns: list[Turn] = []
+        self.notes: list[str] = []
+        self.startup_s: dict[str, float] = {}
+        self.restarts = dict.fromkeys(self.arms, budget.restarts)
+        self.neighbour_cores = budget.neighbour_cores
+        self.last: Interval | None = None
+
+    def run(self) -> Trial:
+        """The whole comparison."""
+        try:
+            for label in self.arms:
+                self.make_ready(label)
+                verdict = marks.verdict(self.arms["candidate"])
+                if label == "candidate" and verdict is not None:
+                    return self.trial(*verdict)
+            self.alternate()
+        except ArmEnded as ended:
+            if not ended.finished or design.counted_pairs(self.windows()) < self.budget.min_pairs:
+                return self.trial("failed", self.why(ended))
+            self.notes.append(f"{ended.arm.spec.name}: {ended.reason}")
+        finally:
+            self.freeze_all()
+        verdict = marks.verdict(self.arms["candidate"])
+        if verdict is not None:
+            return self.trial(*verdict)
+        result = self.interval(self.windows(), self.periodic())
+        if result is None:
+            pairs = design.counted_pairs(self.windows())
+            return self.trial("failed", f"only {pairs} pairs of windows counted; give it a larger --budget")
+        return self.trial("measured", "", result)
+
+    def make_ready(self, label: str) -> None:
+        """Bring an arm to a steady state while the other one is frozen."""
+        arm = self.arms[label]
+        self.freeze_other(label)
+        if not arm.alive or arm.steps_done() == 0:
+            took = self.runner.to_first_step(arm)
+            if took is not None:
+                self.startup_s.setdefault(label, took)
+        note = self.runner.to_warm(arm)
+        if note is not None:
+            self.notes.append(note)
+
+    def alternate(self) -> None:
+        """Turns in the order A B B A until the matter is settled or the budget is spent."""
+        until = time.monotonic() + self.budget.seconds
+        self.runner.began = time.monotonic()
+        number = 0
+        while number < 2 * self.budget.max_pairs:
+            label = design.order(number)
+            try:
+                self.freeze_other(label)
+                self.turns.append(self.runner.turn(self.arms[label], label, self.drop(label), self.note()))
+            except ArmEnded as ended:
+                if not ended.finished or not self.restarts[label] or time.monotonic() > until:
+                    raise
+                self.restarts[label] -= 1
+                self.notes.append(f"{ended.arm.spec.name}: started again, its {ended.reason}")
+                self.make_ready(label)
+                continue
+            number += 1
+            if number % 2 == 0 and self.settled(until):
+                return
+            if time.monotonic() > until:
+                return
+
+    def settled(self, until: float) -> bool:
+        """Look at the interval after each pair of turns."""
+        windows = self.windows()
+        pairs = design.counted_pairs(windows)
+        late = until - time.monotonic() < 0.5 * self.budget.seconds
+        crowded = sum(1 for w in windows if w.dropped is not None and w.dropped.startswith("neighbour"))
+        if late and pairs < self.budget.min_pairs and crowded:
+            self.neighbour_cores *= 2  # a machine that is never quiet: better a wide interval than none
+            self.notes.append(f"others are busy on this machine: up to {self.neighbour_cores:.2f} cores are let pass")
+        if pairs < self.budget.min_pairs:
+            return False
+        before, self.last = self.last, self.interval(windows, self.periodic())
+        return design.enough(self.last, before, pairs, self.budget)
+
+    def freeze_other(self, label: str) -> None:
+        self.arms["candidate" if label == "baseline" else "baseline"].freeze()
+
+    def freeze_all(self) -> None:
+        for arm in self.arms.values():
+            arm.freeze()
+
+    def drop(self, label: str) -> int:
+        """Steps to leave out after a thaw."""
+        return self.budget.drop_steps + prefetched(marks.loader(self.arms[label]), self.budget.drop_prefetched)
+
+    def steps(self, label: str) -> list[Step]:
+        return [row for run in self.arms[label].trainers() for row in run.steps]
+
+    def windows(self) -> list[Window]:
+        """All turns so far, as windows; made anew each time, since rows are written late."""
+        steps = {label: self.steps(label) for label in self.arms}
+        drop = {label: self.drop(label) for label in self.arms}
+        least = self.budget.window_steps
+        return [to_window(t, steps[t.arm], drop[t.arm], least, self.neighbour_cores) for t in self.turns]
+
+    def periodic(self) -> PeriodicStats:
+        events = {label: [e for run in arm.trainers() for e in run.events] for label, arm in self.arms.items()}
+        steps = {label: self.steps(label) for label in self.arms}
+        live = {label: arm.thaws for label, arm in self.arms.items()}
+        return gather(events, steps, live, self.rates)
+
+    def note(self) -> str:
+        if self.last is None:
+            return ""
+        return f"{self.last.ratio:.2f}x [{self.last.low:.2f}, {self.last.high:.2f}]"
+
+    def why(self, ended: ArmEnded) -> str:
+        """The reason of a failed trial."""
+        reason = ended.reason
+        if ended.finished:
+            turn_steps = self.budget.window_steps + self.budget.drop_steps + 2
+            reason += f"; a comparison needs at least {self.budget.warmup_steps + self.budget.min_pairs * turn_steps}"
+        return reason if ended.arm is self.arms["candidate"] else f"the baseline: {reason}"
+
+    def trial(self, status: str, reason: str, result: Interval | None = None) -> Trial:
+        """Everything that was seen, as a record."""
+        stats = self.periodic()
+        losses = {label: marks.losses(arm) for label, arm in self.arms.items()}
+        shorter = min(len(values) for values in losses.values())
+        return Trial(
+            id=self.arms["candidate"].spec.name,
+            setting={},
+            status=status,  # type: ignore[arg-type]
+            reason=reason,
+            interval=result,
+            windows=self.windows(),
+            periodic=stats.flat(),
+            losses={label: values[:shorter] for label, values in losses.items()},
+            startup_s=self.startup_s,
+            wall_s=time.monotonic() - self.began,
+            changes=marks.changes(self.arms["candidate"]),
+            notes=[*dict.fromkeys(self.notes), *stats.notes],
+        )

@@ -1,0 +1,81 @@
+"""How a trial is laid out: when an arm is warm, how long a turn is, whose turn it is, when it is enough. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from hotlap.records.rows import Step
+from hotlap.records.trials import Interval, Window
+from hotlap.trial.budget import Budget
+from hotlap.trial.windows import steady_ns
+
+__all__ = ["counted_pairs", "enough", "is_steady", "order", "turn_s", "typical_step_s"]
+
+RECENT = 24
+"""Steps that the trend is judged by."""
+TREND_FRAC = 0.04
+"""A later half that is faster by less than this is steady."""
+
+
+def step_times_s(steps: Sequence[Step]) -> list[float]:
+    """Steady seconds per step, one value a row."""
+    return [steady_ns(row) / row.n / 1e9 for row in steps if row.n]
+
+
+def typical_step_s(steps: Sequence[Step]) -> float:
+    """Median of the last steps, periodic work included; 0.0 before the first."""
+    recent = [row.w / row.n / 1e9 for row in steps[-RECENT:] if row.n]
+    return statistics.median(recent) if recent else 0.0
+
+
+def is_steady(steps: Sequence[Step], budget: Budget) -> bool:
+    """Whether the step time has stopped falling: later against earlier half of the recent steps, by medians.
+
+    Only a fall counts as warming up; what the noise of the steps themselves explains does not.
+    """
+    times = step_times_s(steps)
+    if len(times) < budget.warmup_steps or sum(row.w for row in steps) / 1e9 < budget.warmup_least_s:
+        return False
+    recent = times[-RECENT:]
+    half = len(recent) // 2
+    early, late = recent[:half], recent[half:]
+    before, after = statistics.median(early), statistics.median(late)
+    spread = statistics.median(abs(t - after) for t in late)
+    noise = 2.5 * spread / max(1, len(late)) ** 0.5
+    return bool(before - after <= max(TREND_FRAC * after, noise))
+
+
+def turn_s(step_s: float, drop: int, budget: Budget) -> float:
+    """How long a turn lasts: the shortest window plus the steps that are dropped, and one that a freeze cuts."""
+    return max(budget.window_s + (drop + 1) * step_s, (budget.window_steps + drop + 2) * step_s)
+
+
+def order(turn: int) -> str:
+    """Whose turn it is: baseline, candidate, candidate, baseline, ... so that a linear drift cancels."""
+    return "baseline" if turn % 4 in (0, 3) else "candidate"
+
+
+def counted_pairs(windows: Sequence[Window]) -> int:
+    """Windows that count in the arm that has fewer."""
+    counts = {"baseline": 0, "candidate": 0}
+    for window in windows:
+        if window.dropped is None:
+            counts[window.arm] += 1
+    return min(counts.values())
+
+
+def enough(interval: Interval | None, before: Interval | None, pairs: int, budget: Budget) -> bool:
+    """Whether the interval settles the matter.
+
+    It is narrow enough, or it lies clear of 1 at two looks in a row (one look alone would be fooled too often).
+    """
+    if interval is None or pairs < budget.min_pairs:
+        return False
+    if interval.ratio > 0 and (interval.high - interval.low) / 2 / interval.ratio <= budget.precision:
+        return True
+    if before is None:
+        return False
+    faster = min(interval.low, before.low) > 1 + budget.epsilon
+    slower = max(interval.high, before.high) < 1
+    return faster or slower

@@ -1,0 +1,105 @@
+"""Periodic work (validation, checkpoints, starts of an epoch): what it adds to a step, at the script's own cadence."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hotlap.records.rows import Event, Step
+
+__all__ = ["ARMS", "KINDS", "PeriodicStats", "gather"]
+
+ARMS = ("baseline", "candidate")
+KINDS = {"validation": "validation", "checkpoint": "checkpoint", "loader_start": "epoch_start"}
+"""Event kinds of a timeline and what a trial calls them."""
+
+
+@dataclass(frozen=True)
+class PeriodicStats:
+    """Both arms' periodic work, over one shared cadence."""
+
+    seconds: dict[str, dict[str, float]]
+    """Per arm and kind: mean seconds of one event."""
+    count: dict[str, dict[str, int]]
+    """Per arm and kind: events that the mean rests on."""
+    per_step: dict[str, float]
+    """Per kind: events per step."""
+    notes: list[str] = field(default_factory=list)
+
+    def seconds_per_step(self, arm: str) -> float:
+        """What periodic work adds to each step of ``arm``, in seconds."""
+        return sum(rate * self.seconds[arm].get(kind, 0.0) for kind, rate in self.per_step.items())
+
+    @property
+    def baseline_s(self) -> float:
+        """Seconds per step that periodic work adds to the baseline."""
+        return self.seconds_per_step("baseline")
+
+    @property
+    def candidate_s(self) -> float:
+        """Seconds per step that periodic work adds to the candidate."""
+        return self.seconds_per_step("candidate")
+
+    def flat(self) -> dict[str, dict[str, float]]:
+        """For :attr:`Trial.periodic`: ``{arm: {validation_s, validation_n, validation_per_step, ...}}``."""
+        result: dict[str, dict[str, float]] = {}
+        for arm in ARMS:
+            row: dict[str, float] = {}
+            for kind, seconds in self.seconds[arm].items():
+                row[f"{kind}_s"] = seconds
+                row[f"{kind}_n"] = float(self.count[arm].get(kind, 0))
+                row[f"{kind}_per_step"] = self.per_step.get(kind, 0.0)
+            result[arm] = row
+        return result
+
+
+def _durations(
+    events: Sequence[Event], steps: Sequence[Step], live: Sequence[tuple[int, int | None]]
+) -> dict[str, list[float]]:
+    """Seconds per event, by kind. An event that a freeze fell into tells nothing; neither does the very first epoch."""
+    found: dict[str, list[float]] = {}
+    for event in events:
+        begin, end = event.t, event.t + event.w
+        whole = any(t <= begin and (f is None or end <= f) for t, f in live)
+        if event.kind in KINDS and whole and not (event.kind == "loader_start" and event.i == 0):
+            found.setdefault(KINDS[event.kind], []).append(event.w / 1e9)
+    return found
+
+
+def gather(
+    events: Mapping[str, Sequence[Event]],
+    steps: Mapping[str, Sequence[Step]],
+    live: Mapping[str, Sequence[tuple[int, int | None]]],
+    rates: Mapping[str, float] | None = None,
+) -> PeriodicStats:
+    """Statistics of both arms. ``rates``: events per step by kind, where the caller knows them from a longer run;
+
+    else the baseline's own. An arm that never saw a kind gets the other one's mean, and a note says so.
+    """
+    durations = {arm: _durations(events[arm], steps[arm], live[arm]) for arm in ARMS}
+    n_steps = sum(row.n for row in steps["baseline"])
+    if rates is None:
+        rates = {
+            name: sum(1 for e in events["baseline"] if e.kind == kind and (e.i > 0 or kind != "loader_start")) / n_steps
+            for kind, name in KINDS.items()
+            if n_steps
+        }
+    seconds: dict[str, dict[str, float]] = {arm: {} for arm in ARMS}
+    notes = []
+    for kind, rate in rates.items():
+        if rate <= 0:
+            continue
+        for arm, other in (ARMS, ARMS[::-1]):
+            own, others = durations[arm].get(kind, []), durations[other].get(kind, [])
+            if own:
+                seconds[arm][kind] = statistics.fmean(own)
+            elif others:
+                seconds[arm][kind] = statistics.fmean(others)
+                notes.append(
+                    f"the {arm} saw no {kind.replace('_', ' ')} in its windows: taken as long as in the {other}"
+                )
+            else:
+                seconds[arm][kind] = 0.0
+    count = {arm: {kind: len(values) for kind, values in durations[arm].items()} for arm in ARMS}
+    return PeriodicStats(seconds, count, {k: r for k, r in rates.items() if r > 0}, notes)

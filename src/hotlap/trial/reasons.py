@@ -1,0 +1,69 @@
+"""Why an arm ended, in one sentence, from its exit status and the end of its output."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+from hotlap.trial import sandbox
+
+__all__ = ["explain", "last_error", "oom_kills", "tail_of"]
+
+TAIL_BYTES = 32768
+ERROR = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Failure)\b(?::.*)?$")
+OUT_OF_MEMORY = ("MemoryError", "out of memory", "OutOfMemoryError", "can't allocate memory", "Cannot allocate memory")
+
+
+def tail_of(output: Path) -> str:
+    """End of what the script printed; empty when there is nothing."""
+    try:
+        with open(output, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - TAIL_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def last_error(text: str) -> str | None:
+    """Last line of the last traceback, shortened."""
+    found = [line.strip() for line in text.splitlines() if ERROR.match(line.strip())]
+    return found[-1][:200] if found else None
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has ended for want of memory since boot; 0 where it does not say."""
+    try:
+        text = Path("/proc/vmstat").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool) -> str:
+    """One sentence without a full stop. ``exit_code``: negative for a signal; ``text``: end of the output."""
+    error = last_error(text)
+    if exit_code == sandbox.FAILED and sandbox.SAYS in text:
+        return "no sandbox: " + text.rpartition(sandbox.SAYS)[2].splitlines()[0]
+    if exit_code in (-signal.SIGKILL, 128 + signal.SIGKILL):
+        return "out of memory: the kernel ended it" if memory_kill else "ended by SIGKILL"
+    if error is not None and any(mark in error for mark in OUT_OF_MEMORY):
+        return f"out of memory: {error}"
+    if "No space left on device" in text and sandboxed:
+        return "scratch full: the script wrote more than the sandbox may hold (pass --scratch DIR on a disk with room)"
+    if error is not None and error.startswith("EOFError"):
+        return f"asked for input, and a trial has none: {error}"
+    if "Value too large for defined data type" in text and sandboxed:
+        return "it writes to a file or folder of another user, which a sandbox without root cannot cover"
+    if exit_code < 0:
+        return f"ended by {_signal_name(-exit_code)}" + (f": {error}" if error else "")
+    return f"crashed with exit code {exit_code}" + (f": {error}" if error else "")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,74 @@
+"""From step rows to windows: which steps of an arm's turn count, and what one steady step takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hotlap.records.rows import PHASES, Step
+from hotlap.records.trials import Window
+
+__all__ = ["Turn", "prefetched", "steady_ns", "to_window", "whole_steps"]
+
+LEFT_OUT = (PHASES.index("validation"), PHASES.index("checkpoint"))
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of an arm, as it was run. Times in monotonic nanoseconds."""
+
+    arm: str
+    begin: int
+    end: int
+    thawed: bool
+    """Whether the arm had been frozen just before (its loader's queue is full, so the first steps are left out)."""
+    neighbours: float | None = None
+    """Cores that others took meanwhile; None: not known."""
+    idle: float | None = None
+    """Cores that nobody used."""
+
+
+def steady_ns(row: Step) -> int:
+    """Wall nanoseconds of a row without validation, checkpoints and the start of an epoch."""
+    return max(0, row.w - sum(row.p[i] or 0 for i in LEFT_OUT) - row.lo)
+
+
+def whole_steps(steps: Sequence[Step], begin: int, end: int) -> list[Step]:
+    """Rows that lie wholly inside [begin, end]."""
+    found = []
+    for row in reversed(steps):
+        if row.t + row.w < begin:
+            break
+        if row.t >= begin and row.t + row.w <= end:
+            found.append(row)
+    return found[::-1]
+
+
+def prefetched(loader: dict[str, Any] | None, most: int) -> int:
+    """Batches that loader workers can have ready, at most ``most``."""
+    if not loader:
+        return 0
+    workers = int(loader.get("num_workers") or 0)
+    return min(most, workers * int(loader.get("prefetch_factor") or 2)) if workers else 0
+
+
+def to_window(turn: Turn, steps: Sequence[Step], drop: int, least: int, neighbour_cores: float) -> Window:
+    """What a turn amounts to. ``drop``: steps left out after a thaw; fewer than ``least`` steps do not count."""
+    inside = whole_steps(steps, turn.begin, turn.end)
+    kept = []
+    passed = 0
+    for row in inside:
+        if not turn.thawed or passed >= drop:
+            kept.append(row)
+        passed += row.n
+    count = sum(row.n for row in kept)
+    steady_s = sum(steady_ns(row) for row in kept) / count / 1e9 if count else 0.0
+    why = None
+    if count < least:
+        why = f"too few steps ({count} of {least})"
+    elif turn.neighbours is not None and turn.neighbours > neighbour_cores:
+        spare = turn.idle or 0.0
+        if spare < max(1.0, turn.neighbours):  # on a machine with cores to spare a neighbour takes none of ours
+            why = f"neighbour load ({turn.neighbours:.2f} cores)"
+    return Window(turn.arm, turn.begin, count, sum(row.s for row in kept), steady_s, why)
