@@ -52,8 +52,8 @@ def _system(s: Subject) -> Check:
     if s.machine.system == "Linux":
         return Check("system", "ok", "Linux")
     advice = (
-        f"On {s.machine.system}, `hotlap diagnose`, `hotlap run --plan` and `hotlap report` work. `hotlap speedup` cannot "
-        "keep a trial's writes away from your files there: use Linux (on Windows: WSL 2) for it."
+        f"On {s.machine.system}, `hotlap diagnose`, `hotlap run --plan` and `hotlap report` work. `hotlap speedup` "
+        "cannot keep a trial's writes away from your files there: use Linux (on Windows: WSL 2) for it."
     )
     return Check("system", "warn", s.machine.system, advice)
 
@@ -83,8 +83,8 @@ def _cores(s: Subject) -> Check:
     usable, all_cores = s.machine.cores, s.host.logical_cores
     if usable < all_cores:
         advice = (
-            f"{all_cores} cores are visible, {usable} may be used (affinity or cgroup quota). Programs that count what they "
-            "see start too many threads: the `threads` lever sets it right."
+            f"{all_cores} cores are visible, {usable} may be used (affinity or cgroup quota). Programs that count "
+            "what they see start too many threads: the `threads` lever sets it right."
         )
         return Check("cores", "warn", float(usable), advice, "cores")
     advice = "" if usable > 1 else "With one core, workers and the step take turns: feeding cannot overlap."
@@ -114,17 +114,23 @@ def _shared_memory(s: Subject) -> Check:
     if size is None:
         return Check("shared memory", "ok", "no /dev/shm on this system")
     if size < _LEAST_SHM_BYTES:
-        advice = "Loader workers hand batches over in /dev/shm and die of a bus error when it is full: `docker run --shm-size=8g`."
+        advice = (
+            "Loader workers hand batches over in /dev/shm and die of a bus error when it is full: "
+            "`docker run --shm-size=8g`."
+        )
         return Check("shared memory", "warn", float(size), advice, "bytes")
     return Check("shared memory", "ok", float(size), "", "bytes")
 
 
 def _storage(s: Subject) -> Check:
     if isinstance(s.storage, HotlapError):
-        return Check("storage", "warn", s.storage.what, s.storage.hint)
+        return Check("storage read", "warn", s.storage.what, s.storage.hint)
     speed, mount = s.storage.read_bytes_per_s, s.storage.mount
     if mount is not None and mount.network:
-        advice = f"{mount.point} is a network mount ({mount.kind}): copy the data to a local disk, or pack it into few large files."
+        advice = (
+            f"{mount.point} is a network mount ({mount.kind}): copy the data to a local disk, or pack it into few "
+            "large files."
+        )
         return Check("storage read", "warn", speed, advice, "bytes_per_s")
     if not s.storage.direct:
         return Check("storage read", "ok", speed, "From memory (page cache or tmpfs), not from a disk.", "bytes_per_s")
@@ -140,8 +146,8 @@ def _sandbox(s: Subject) -> Check:
     if s.machine.sandbox != "none":
         return Check("sandbox", "ok", s.machine.sandbox)
     advice = (
-        "No overlay can be mounted here (no root, no user namespaces), so a trial's writes are redirected saver by saver; "
-        "in Docker, `--cap-add SYS_ADMIN` or `--security-opt seccomp=unconfined` allows it."
+        "No overlay can be mounted here (no root, no user namespaces), so a trial's writes are redirected saver by "
+        "saver; in Docker, `--cap-add SYS_ADMIN` or `--security-opt seccomp=unconfined` allows it."
     )
     return Check("sandbox", "warn", "none", advice)
 

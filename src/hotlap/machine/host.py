@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import threading
 from collections.abc import Mapping
@@ -51,7 +50,7 @@ def read_host(
         busy_cores=busy_frac * count,
         governor=_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         huge_pages=pages.partition("[")[2].partition("]")[0] if pages else None,
-        open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        open_files=_open_files(),
         timer_signal=_timer_works(),
         environment=chosen,
     )
@@ -62,6 +61,14 @@ def _line(path: Path) -> str | None:
         return path.read_text(encoding="ascii").strip()
     except OSError:  # virtual machines and containers hide some of these
         return None
+
+
+def _open_files() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def _timer_works() -> bool:

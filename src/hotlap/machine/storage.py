@@ -133,11 +133,11 @@ def _read(name: str) -> tuple[int, float, bool]:
     start = time.perf_counter()
     total = 0
     try:
-        while (got := os.readv(handle, [buffer])) > 0:
-            total += got
-            if time.perf_counter() - start > _LIMIT_S:
-                break
+        with open(handle, "rb", buffering=0) as source:
+            while got := source.readinto(buffer):
+                total += got
+                if time.perf_counter() - start > _LIMIT_S:
+                    break
     finally:
-        os.close(handle)
         buffer.close()
     return total, max(time.perf_counter() - start, 1e-9), direct

@@ -1,0 +1,69 @@
+# `make demo` and `make test` do all of their set-up on a fresh machine; stamps make the second time instant.
+#
+#   TORCH_INDEX=https://download.pytorch.org/whl/cpu make test     take torch from another index (CPU-only wheels)
+#   PYTHON=python3.12 make test                                    choose the interpreter (3.11 or later)
+#   VENV=/somewhere make test                                      put the environment elsewhere
+
+SHELL := /bin/bash
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+TORCH_INDEX ?=
+PYTHON ?=
+DEMO ?= examples/speaker
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+STAMPS := $(VENV)/.hotlap
+RUFF_PATHS := src tests
+
+.PHONY: demo test unit lint format setup clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    find, fix and prove on the example training ($(DEMO))"
+	@echo "make test    tests, then lint (ruff, mypy, import rules)"
+	@echo "make unit    tests alone      make lint    ruff, mypy, import rules      make format    ruff format"
+	@echo "make clean   remove the environment and caches"
+
+$(STAMPS)/venv:
+	@python=""; for name in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	  if "$$name" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python="$$name"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo "No Python 3.11 or later found: set PYTHON=/path/to/python3.11" >&2; exit 2; fi; \
+	[ -x $(BIN)/python ] && $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || "$$python" -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/torch: $(STAMPS)/venv constraints.txt
+	$(PIP) install $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) -c constraints.txt "$(TORCH)"
+	@touch $@
+
+$(STAMPS)/app: $(STAMPS)/torch pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e ".[examples]"
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/app
+	$(PIP) install -c constraints.txt -e ".[dev]"
+	@touch $@
+
+setup: $(STAMPS)/dev
+
+demo: $(STAMPS)/app
+	cd $(DEMO) && $(abspath $(BIN))/hotlap speedup -- $(abspath $(BIN))/python train.py
+
+unit: $(STAMPS)/dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test: unit lint
+
+lint: $(STAMPS)/dev
+	$(BIN)/ruff check $(RUFF_PATHS)
+	$(BIN)/ruff format --check $(RUFF_PATHS)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMPS)/dev
+	$(BIN)/ruff check --fix $(RUFF_PATHS)
+	$(BIN)/ruff format $(RUFF_PATHS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
