@@ -35,7 +35,9 @@ class HookPoints:
     """``(backward, args, kwargs)`` around each ``torch.autograd.backward``."""
     before_step: list[Callable[[Any], None]] = field(default_factory=list)
     """``(optimizer)`` before each optimizer step."""
-    around_save: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = field(default_factory=list)
+    around_save: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = field(
+        default_factory=list
+    )
     """``(save, args, kwargs)`` around each ``torch.save``."""
     on_validation_begin: list[Callable[[Any], None]] = field(default_factory=list)
     """``(frame or None)``: the user's frame that began the validation."""

@@ -1,0 +1,38 @@
+"""What every probe is given when it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.recorder import Recorder
+from hotlap.probe.undo import Undo
+from hotlap.records.call import Call
+
+__all__ = ["Context", "OnImport", "WatchModule"]
+
+OnImport = Callable[[str, Callable[[Any], None]], None]
+"""``on_import(module, callback)``: call back with the module once it is imported (now, if it is)."""
+
+
+class WatchModule(Protocol):
+    """A probe: a module with an ``install``."""
+
+    def install(self, ctx: Context) -> None:
+        """Put the probe's replacements in place, through ``ctx.undo``."""
+
+
+@dataclass
+class Context:
+    """Handed to each probe's ``install``."""
+
+    call: Call
+    points: HookPoints
+    undo: Undo
+    rec: Recorder
+    on_import: OnImport
+    note: Callable[[str, str], None]
+    torch: Any
+    """The imported torch module."""

@@ -1,0 +1,128 @@
+"""Forward passes: the outermost call of any module, by one replacement of ``nn.Module.__call__``.
+
+Inside a compiled graph the replacement steps aside before it touches any state, so that nothing of it is guarded on.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from hotlap.probe.batches import batch_samples
+from hotlap.probe.context import Context
+from hotlap.probe.recorder import FORWARD
+from hotlap.probe.validation import Validations
+
+__all__ = ["Forwards", "install"]
+
+
+class Forwards:
+    """Which modules are roots, and what happens around an outermost call."""
+
+    def __init__(self, ctx: Context, validations: Validations) -> None:
+        self.ctx = ctx
+        self.rec = ctx.rec
+        self.points = ctx.points
+        self.validations = validations
+        self.depth = 0
+        self.loads: Any = None
+        """The loader probe; set when it is installed."""
+        self.training_calls = 0
+        """Outermost training calls of roots so far."""
+        self.autocast: str | None = None
+        """Data type of the last autocast region that a root's training call ran in."""
+        self.around_once: Callable[[Callable[[], Any], Any], Any] | None = None
+        """Runs the next training call of a root instead (counts the calls of each line)."""
+        self._grad_enabled = ctx.torch.is_grad_enabled
+        self._kinds: dict[int, tuple[Any, bool]] = {}
+
+    def is_root(self, module: Any) -> bool:
+        """Whether the module has parameters that can be trained."""
+        found = self._kinds.get(id(module))
+        if found is not None and found[0]() is module:
+            return found[1]
+        trains = any(p.requires_grad for p in module.parameters())
+        self._kinds[id(module)] = (weakref.ref(module), trains)
+        return trains
+
+    def outermost(self, original: Callable[..., Any], module: Any, args: Any, kwargs: Any) -> Any:
+        """An outermost module call on the training thread."""
+        rec, points = self.rec, self.points
+        graded = self._grad_enabled()
+        root = self.is_root(module)
+        if root:
+            self._about_to_call(module, graded)
+        validating = points.validating
+        opened = rec.enter(FORWARD)
+        begun = rec.t0 if opened else rec.clock()
+        self.depth = 1
+        try:
+            if points.around_forward:
+                return self._chain(original, module)(*args, **kwargs)
+            if self.around_once is not None and root and graded and not validating:
+                around, self.around_once = self.around_once, None
+                return around(functools.partial(original, module, *args, **kwargs), module)
+            return original(module, *args, **kwargs)
+        finally:
+            self.depth = 0
+            if opened and rec.cur == FORWARD:
+                rec.leave()
+            if validating and points.validating:
+                self.validations.forwarded(rec.clock() - begun, graded, root)
+            elif root and graded:
+                self._called_in_training(module, args, kwargs)
+
+    def _about_to_call(self, module: Any, graded: bool) -> None:
+        points = self.points
+        if points.validating:
+            if graded and module.training and self.validations.trained(module):
+                self.validations.end_by_backward()
+        elif not graded:
+            fresh = self.loads is not None and self.loads.has_fresh()
+            if self.rec.step_index == 0 and not self.rec.micro:
+                self.rec.not_yet()
+            elif (fresh or not module.training) and self.rec.cur is None and self.validations.trained(module):
+                self.validations.begin(sys._getframe(3), False)
+        else:
+            self.rec.sign_of_training()
+        if graded and not points.validating:
+            key = id(module)
+            found = points.roots.get(key)
+            if found is None or found() is not module:
+                points.roots[key] = weakref.ref(module)
+
+    def _called_in_training(self, module: Any, args: Any, kwargs: Any) -> None:
+        self.training_calls += 1
+        if self.loads is not None and self.loads.needs_samples():
+            self.loads.samples_of_forward(id(module), batch_samples(args) or batch_samples(tuple(kwargs.values())))
+
+    def _chain(self, original: Callable[..., Any], module: Any) -> Callable[..., Any]:
+        call: Callable[..., Any] = functools.partial(original, module)
+        for wrapper in self.points.around_forward:
+            call = functools.partial(_wrapped, wrapper, module, call)
+        return call
+
+
+def _wrapped(wrapper: Any, module: Any, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return wrapper(module, call, args, kwargs)
+
+
+def install(ctx: Context, validations: Validations) -> Forwards:
+    """Replace ``nn.Module.__call__``."""
+    state = Forwards(ctx, validations)
+    rec = ctx.rec
+    is_compiling = ctx.torch.compiler.is_compiling
+    original = ctx.torch.nn.Module.__call__
+
+    @functools.wraps(original)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        if is_compiling() or state.depth or get_ident() != rec.thread:
+            return original(self, *args, **kwargs)
+        return state.outermost(original, self, args, kwargs)
+
+    ctx.undo.replace(ctx.torch.nn.Module, "__call__", __call__)
+    return state

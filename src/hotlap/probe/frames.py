@@ -1,0 +1,141 @@
+"""Numbers for places in source: which frames are the user's own, and the stacks made of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from hotlap.records.rows import Frame, Stack
+
+__all__ = ["MAX_FRAMES", "MAX_STACKS", "FrameTable", "is_user_file"]
+
+MAX_FRAMES = 30
+"""Frames kept of one stack: every user frame, and the innermost :data:`LIBRARY_FRAMES` of libraries."""
+MAX_STACKS = 2000
+"""Distinct stacks; what comes later is counted under one stack named "other"."""
+LIBRARY_FRAMES = 3
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def _library_roots() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if paths.get(name)}
+    roots |= {os.path.realpath(root) for root in roots}
+    roots.add(os.path.dirname(os.path.abspath(os.__file__)))
+    return tuple(root.rstrip(os.sep) + os.sep for root in roots)
+
+
+_ROOTS = _library_roots()
+
+
+def is_user_file(name: str) -> bool:
+    """Whether a code object's file name is the user's: no library, nothing generated, not Hotlap."""
+    if name.startswith("<"):
+        return name.startswith(("<string>", "<stdin>", "<ipython"))
+    path = os.path.abspath(name)
+    inside = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+    return not path.startswith(_ROOTS) and not path.startswith(_OURS) and not any(part in path for part in inside)
+
+
+class FrameTable:
+    """Gives each place a number and reports it once, through ``emit``."""
+
+    def __init__(self, emit: Callable[[Any], None]) -> None:
+        self._emit = emit
+        self._kinds: dict[CodeType, int] = {}  # 0 library, 1 user, 2 Hotlap; keeps the code alive, so keys stay unique
+        self._places: dict[tuple[CodeType, int], int] = {}
+        self._ids: dict[tuple[str, int, str], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._walks: dict[tuple[Any, ...], int] = {}
+
+    def forget(self, emit: Callable[[Any], None]) -> None:
+        """Start over (a forked child writes its own file, so all numbers must be reported again)."""
+        self.__init__(emit)  # type: ignore[misc]
+
+    def kind(self, code: CodeType) -> int:
+        """0: library, 1: the user's, 2: Hotlap's own."""
+        kind = self._kinds.get(code)
+        if kind is None:
+            name = code.co_filename
+            kind = 2 if os.path.abspath(name).startswith(_OURS) else int(is_user_file(name))
+            self._kinds[code] = kind
+        return kind
+
+    def number(self, frame: FrameType) -> int:
+        """The number of the frame's current line."""
+        code = frame.f_code
+        place = (code, frame.f_lasti)
+        found = self._places.get(place)
+        if found is None:
+            key = (
+                os.path.abspath(code.co_filename) if not code.co_filename.startswith("<") else code.co_filename,
+                frame.f_lineno or code.co_firstlineno,
+                code.co_name,
+            )
+            found = self._ids.get(key)
+            if found is None:
+                found = self._ids[key] = len(self._ids) + 1
+                self._emit(Frame(found, *key, self.kind(code) == 1))
+            self._places[place] = found
+        return found
+
+    def user_frame(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost user frame at or above ``frame``, or None."""
+        while frame is not None and self.kind(frame.f_code) != 1:
+            frame = frame.f_back
+        return frame
+
+    def user_number(self, depth: int = 1) -> int:
+        """The number of the innermost user frame above the caller; 0 when there is none."""
+        frame = self.user_frame(sys._getframe(depth + 1))
+        return 0 if frame is None else self.number(frame)
+
+    def stack(self, frame: FrameType | None) -> int:
+        """The number of a whole stack, given its innermost frame. At most :data:`MAX_STACKS` are told apart."""
+        walk: list[FrameType] = []
+        step = frame
+        while step is not None:
+            walk.append(step)
+            step = step.f_back
+        key = tuple([(f.f_code, f.f_lasti) for f in walk])
+        found = self._walks.get(key)
+        if found is None:
+            found = self._new_stack(walk)
+            if len(self._walks) < 4 * MAX_STACKS:
+                self._walks[key] = found
+        return found
+
+    def _new_stack(self, walk: list[FrameType]) -> int:
+        kept: list[int] = []
+        library = 0
+        for frame in walk:
+            kind = self.kind(frame.f_code)
+            if kind == 1 or (kind == 0 and library < LIBRARY_FRAMES):
+                library += kind == 0
+                kept.append(self.number(frame))
+            if len(kept) >= MAX_FRAMES:
+                break
+        key = tuple(reversed(kept))
+        found = self._stacks.get(key)
+        if found is None:
+            if len(self._stacks) >= MAX_STACKS:
+                return self._other()
+            found = self._stacks[key] = len(self._stacks) + 1
+            self._emit(Stack(found, list(key)))
+        return found
+
+    def _other(self) -> int:
+        found = self._stacks.get(())
+        if found is None:
+            found = self._stacks[()] = len(self._stacks) + 1
+            self._emit(Stack(found, []))
+        return found
+
+    def user_stack(self, frame: FrameType | None) -> int:
+        """Like :meth:`stack`, beginning at the innermost user frame."""
+        return self.stack(self.user_frame(frame))

@@ -1,0 +1,154 @@
+"""Time per batch inside the data set's ``fetch``, in whatever process runs it: readers, collate, CPU, storage."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from hotlap.probe.context import Context
+from hotlap.probe.sites import Pace
+from hotlap.records.rows import Load
+
+__all__ = ["LoadMeter", "TimedCollate", "install"]
+
+
+def _thread_read_bytes() -> int | None:
+    try:
+        with open("/proc/thread-self/io") as lines:
+            for line in lines:
+                if line.startswith("read_bytes:"):
+                    return int(line.split()[1])
+    except OSError:
+        return None
+    return None
+
+
+class LoadMeter:
+    """Adds up fetches; a row goes to ``emit`` about once a second (``is_validation`` says on which account)."""
+
+    def __init__(self, emit: Callable[[Any], None], is_validation: Callable[[], bool]) -> None:
+        self.emit = emit
+        self.is_validation = is_validation
+        self.after_row: Callable[[], None] | None = None
+        """Called after a row was emitted (a worker writes its file then)."""
+        self.fetching: set[int] = set()
+        """Threads inside ``fetch``."""
+        self.decode = 0
+        self.collate = 0
+        self._validation = False
+        self._pace = Pace(1.0, 0.0005)
+        self._read_bytes: int | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.wall = self.cpu = self.batches = self.samples = self.decode = self.collate = 0
+
+    def fetched(self, wall: int, cpu: int, samples: int) -> None:
+        """One batch was fetched."""
+        validation = self.is_validation()
+        if validation != self._validation:
+            self.write()
+            self._validation = validation
+        self.wall += wall
+        self.cpu += cpu
+        self.batches += 1
+        self.samples += samples
+        if self._pace.due(time.monotonic_ns()):
+            self.write()
+
+    def write(self) -> None:
+        """Emit what has come since the last row."""
+        if not self.batches:
+            return
+        total = _thread_read_bytes()
+        read = None if total is None or self._read_bytes is None else total - self._read_bytes
+        self._read_bytes = total
+        self.emit(
+            Load(
+                time.monotonic_ns(),
+                self.wall,
+                self.batches,
+                self.samples,
+                self.decode,
+                self.collate,
+                self.cpu,
+                read if read is None or read >= 0 else None,
+                self._validation,
+                not self._validation,
+            )
+        )
+        self._clear()
+        if self.after_row is not None:
+            self.after_row()
+
+
+class TimedCollate:
+    """A fetcher's ``collate_fn``, timed."""
+
+    def __init__(self, collate: Callable[[Any], Any], holder: MeterHolder) -> None:
+        self._collate = collate
+        self._holder = holder
+
+    def __call__(self, samples: Any) -> Any:
+        begun = time.monotonic_ns()
+        try:
+            return self._collate(samples)
+        finally:
+            self._holder.meter.collate += time.monotonic_ns() - begun
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._collate, name)
+
+
+class MeterHolder:
+    """Where the process' meter is: a loader worker puts its own here."""
+
+    def __init__(self, meter: LoadMeter) -> None:
+        self.meter = meter
+
+
+def install(ctx: Context) -> MeterHolder:
+    """Replace the fetchers' ``__init__`` (to time collate) and ``fetch``."""
+    rec, points = ctx.rec, ctx.points
+    holder = MeterHolder(LoadMeter(rec.emit, lambda: points.validating))
+    module = ctx.torch.utils.data._utils.fetch
+    base = module._BaseDatasetFetcher
+    init = base.__init__
+
+    @functools.wraps(init)
+    def __init__(self: Any, dataset: Any, auto_collation: Any, collate_fn: Any, drop_last: Any) -> None:  # noqa: N807
+        init(
+            self,
+            dataset,
+            auto_collation,
+            collate_fn if collate_fn is None else TimedCollate(collate_fn, holder),
+            drop_last,
+        )
+
+    ctx.undo.replace(base, "__init__", __init__)
+    for owner in (module._MapDatasetFetcher, module._IterableDatasetFetcher):
+        ctx.undo.replace(owner, "fetch", _timed_fetch(owner.fetch, holder))
+    return holder
+
+
+def _timed_fetch(original: Any, holder: MeterHolder) -> Any:
+    clock, cpu_clock = time.monotonic_ns, time.thread_time_ns
+
+    @functools.wraps(original)
+    def fetch(self: Any, index: Any) -> Any:
+        meter, thread = holder.meter, get_ident()
+        if thread in meter.fetching:
+            return original(self, index)
+        meter.fetching.add(thread)
+        begun, cpu = clock(), cpu_clock()
+        try:
+            result = original(self, index)
+        finally:
+            meter.fetching.discard(thread)
+        meter.fetched(clock() - begun, cpu_clock() - cpu, len(index) if isinstance(index, list) else 1)
+        return result
+
+    return fetch

@@ -1,0 +1,303 @@
+"""Waiting for data: ``DataLoader.__iter__``, the iterators' ``__next__``, and which loader is read for what.
+
+A batch counts as trained on at the next backward. Until then what its iterator cost is "fresh": a validation that
+turns out to have begun takes it over.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import weakref
+from collections import deque
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from hotlap.probe.batches import batch_samples
+from hotlap.probe.context import Context
+from hotlap.probe.recorder import DATA_WAIT
+from hotlap.probe.validation import MAX_EVENTS, Validations
+from hotlap.records.rows import Event
+
+__all__ = ["LOADER_ENV", "LoaderInfo", "Loads", "install"]
+
+LOADER_ENV = "HOTLAP_LOADER"
+"""Set while workers are started: ``validation`` or ``training``, for the rows they write."""
+
+
+class LoaderInfo:
+    """One DataLoader: its number, where it was constructed, and whether its batches are trained on (None: unknown)."""
+
+    __slots__ = ("frame", "loader", "number", "training")
+
+    def __init__(self, loader: Any, number: int, frame: int | None) -> None:
+        self.loader = weakref.ref(loader)
+        self.number = number
+        self.frame = frame
+        self.training: bool | None = None
+
+
+class IterState:
+    """One pass through a loader."""
+
+    __slots__ = ("batches", "fresh", "info", "lens", "on_kind", "start_ns", "stack")
+
+    def __init__(self, info: LoaderInfo, on_kind: Callable[[LoaderInfo, bool], None]) -> None:
+        self.info = info
+        self.on_kind = on_kind
+        self.start_ns = 0
+        """Making the iterator and waiting for the first batch."""
+        self.batches = 0
+        self.fresh = True
+        self.lens: deque[int] = deque()
+        self.stack: int | None = None
+
+    def for_validation(self) -> None:
+        """Its batches were validated on."""
+        self.fresh = False
+        if self.info.training is None:
+            self.on_kind(self.info, False)
+
+
+class Loads:
+    """Data waits of the training thread, and what is fresh."""
+
+    def __init__(self, ctx: Context, validations: Validations) -> None:
+        self.ctx = ctx
+        self.rec = ctx.rec
+        self.validations = validations
+        self.infos: dict[int, LoaderInfo] = {}
+        self.on_kind: list[Callable[[LoaderInfo, bool], None]] = []
+        self.training_loader_seen = False
+        self._fresh: list[IterState] = []
+        self._fresh_ns = 0
+        self._samples = 0
+        self._root = 0
+        self._last_samples = 0
+        self._starts = 0
+
+    def info(self, loader: Any) -> LoaderInfo:
+        """The record of a loader."""
+        found = self.infos.get(id(loader))
+        if found is None or found.loader() is not loader:
+            found = self.infos[id(loader)] = LoaderInfo(loader, len(self.infos) + 1, None)
+        return found
+
+    def kind_known(self, info: LoaderInfo, training: bool) -> None:
+        """It turned out what a loader is for."""
+        info.training = training
+        for callback in self.on_kind:
+            callback(info, training)
+
+    def has_fresh(self) -> bool:
+        """Whether a pass has begun of which no batch was trained on yet."""
+        return bool(self._fresh)
+
+    def take_fresh(self) -> tuple[int, list[IterState]]:
+        """A validation takes over what is fresh: its data wait in ns, and its passes."""
+        taken = self._fresh_ns, self._fresh
+        self._fresh, self._fresh_ns, self._samples = [], 0, 0
+        return taken
+
+    def give_fresh(self, wait_ns: int, states: list[IterState]) -> None:
+        """A validation gives back batches that were not its own."""
+        self._fresh_ns += wait_ns
+        self._fresh.extend(s for s in states if s not in self._fresh)
+
+    def confirm(self) -> None:
+        """A backward: what was fetched is trained on."""
+        rec = self.rec
+        rec.samples += self._samples
+        self._samples = 0
+        self._root = 0
+        if not self._fresh:
+            return
+        for state in self._fresh:
+            state.fresh = False
+            self.training_loader_seen = True
+            if not state.info.training:
+                self.kind_known(state.info, True)
+            if state.start_ns:
+                rec.lo += state.start_ns
+                rec.lo_n += 1
+                self._starts += 1
+                if self._starts <= MAX_EVENTS:
+                    rec.emit(
+                        Event(
+                            "loader_start",
+                            rec.clock(),
+                            state.start_ns,
+                            rec.step_index,
+                            state.stack,
+                            {"loader": float(state.info.number)},
+                        )
+                    )
+                state.start_ns = 0
+        self._fresh = []
+        self._fresh_ns = 0
+
+    def needs_samples(self) -> bool:
+        """Whether no batch was fetched for this step: then the forward must tell how many samples it has."""
+        return not self._samples and not self.rec.samples
+
+    def samples_of_forward(self, root: int, samples: int) -> None:
+        """The first root called since the last backward says how many samples there are."""
+        if not self._root:
+            self._root = root
+            self._samples = self._last_samples or samples
+
+    def got(self, state: IterState, batch: Any, spent: int) -> None:
+        """A batch has come."""
+        state.batches += 1
+        samples = state.lens.popleft() if state.lens else 0
+        samples = samples or batch_samples(batch)
+        if state.batches == 1:
+            state.start_ns += spent
+        if self.ctx.points.validating:
+            self.validations.waited(state, spent, True)
+            if state.info.training:
+                self._samples = samples
+            return
+        self._samples += samples
+        self._last_samples = samples
+        if state.fresh:
+            self._fresh_ns += spent
+            if state not in self._fresh:
+                self._fresh.append(state)
+
+    def next_batch(self, state: IterState, take: Callable[[], Any]) -> Any:
+        """Run the script's ``next``, timed."""
+        rec = self.rec
+        opened = rec.enter(DATA_WAIT)
+        begun = rec.t0 if opened else rec.clock()
+        spent = 0
+        try:
+            batch = take()
+        except StopIteration:
+            if self.ctx.points.validating:
+                self.validations.waited(state, 0, False)
+            raise
+        finally:
+            spent = rec.leave() if opened and rec.cur == DATA_WAIT else rec.clock() - begun
+        self.got(state, batch, spent)
+        return batch
+
+    def begin_pass(self, loader: Any, make: Callable[[Any], Any]) -> Any:
+        """Run the script's ``iter(loader)``, timed."""
+        rec, points = self.rec, self.ctx.points
+        info = self.info(loader)
+        validating = points.validating
+        for callback in points.on_loader:
+            callback(loader, validating)
+        rec.sign_of_training()
+        old = getattr(loader, "_iterator", None)
+        if old is not None and "_hotlap_lens" in vars(old):
+            old._hotlap_lens.clear()
+        state = IterState(info, self.kind_known)
+        state.stack = rec.frames.user_stack(_caller())
+        opened = rec.enter(DATA_WAIT)
+        begun = rec.t0 if opened else rec.clock()
+        os.environ[LOADER_ENV] = "validation" if validating or info.training is False else "training"
+        try:
+            iterator = make(loader)
+            for wrap in points.wrap_iterator:
+                iterator = wrap(loader, iterator, validating)
+        finally:
+            os.environ.pop(LOADER_ENV, None)
+            state.start_ns = rec.leave() if opened and rec.cur == DATA_WAIT else rec.clock() - begun
+        if not validating:
+            self._fresh_ns += state.start_ns
+        return self._watched(iterator, state)
+
+    def _watched(self, iterator: Any, state: IterState) -> Any:
+        base = self.ctx.torch.utils.data.dataloader._BaseDataLoaderIter
+        if not isinstance(iterator, base):
+            return WaitingIterator(iterator, state, self)
+        kind = type(iterator)
+        owner = next(c for c in kind.__mro__ if "__next__" in vars(c))
+        if not hasattr(owner.__next__, "_hotlap"):
+            watch_next(self, owner)
+        state.lens = vars(iterator).setdefault("_hotlap_lens", deque())
+        iterator._hotlap_state = state
+        return iterator
+
+
+def _caller() -> Any:
+    import sys
+
+    return sys._getframe(2)
+
+
+class WaitingIterator:
+    """Stands before an iterator that is no DataLoader's own (a lever's), so that waiting for it is seen."""
+
+    def __init__(self, iterator: Any, state: IterState, loads: Loads) -> None:
+        self._iterator = iterator
+        self._state = state
+        self._loads = loads
+        self._take = iterator.__next__
+
+    def __iter__(self) -> WaitingIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if get_ident() != self._loads.rec.thread:
+            return self._take()
+        return self._loads.next_batch(self._state, self._take)
+
+    def __len__(self) -> int:
+        return len(self._iterator)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator, name)
+
+
+def watch_next(loads: Loads, owner: Any) -> None:
+    """Replace ``__next__`` of a class of loader iterators."""
+    rec = loads.rec
+    original = owner.__next__
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:  # noqa: N807
+        state = vars(self).get("_hotlap_state")
+        if state is None or get_ident() != rec.thread:
+            return original(self)
+        return loads.next_batch(state, functools.partial(original, self))
+
+    __next__._hotlap = True  # type: ignore[attr-defined]
+    loads.ctx.undo.replace(owner, "__next__", __next__)
+
+
+def install(ctx: Context, validations: Validations) -> Loads:
+    """Replace ``DataLoader.__init__`` (where it was constructed), ``__iter__``, ``__next__`` and ``_next_index``."""
+    loads = Loads(ctx, validations)
+    rec = ctx.rec
+    data = ctx.torch.utils.data.dataloader
+    init, iterate, next_index = data.DataLoader.__init__, data.DataLoader.__iter__, data._BaseDataLoaderIter._next_index
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        init(self, *args, **kwargs)
+        loads.info(self).frame = rec.frames.user_number() or None
+
+    @functools.wraps(iterate)
+    def __iter__(self: Any) -> Any:  # noqa: N807
+        if get_ident() != rec.thread:
+            return iterate(self)
+        return loads.begin_pass(self, iterate)
+
+    @functools.wraps(next_index)
+    def _next_index(self: Any) -> Any:
+        index = next_index(self)
+        for change in ctx.points.next_index:
+            index = change(self, index)
+        if isinstance(index, list):
+            vars(self).setdefault("_hotlap_lens", deque()).append(len(index))
+        return index
+
+    ctx.undo.replace(data.DataLoader, "__init__", __init__)
+    ctx.undo.replace(data.DataLoader, "__iter__", __iter__)
+    ctx.undo.replace(data._BaseDataLoaderIter, "_next_index", _next_index)
+    watch_next(loads, data._BaseDataLoaderIter)
+    return loads

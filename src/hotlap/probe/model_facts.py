@@ -1,0 +1,58 @@
+"""What a model is made of, as far as it matters for speed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["is_compiled", "model_facts"]
+
+
+def is_compiled(torch: Any, root: Any) -> bool:
+    """Whether the module, or one of its children, was given to ``torch.compile``."""
+    for module in root.modules():
+        if getattr(module, "_compiled_call_impl", None) is not None or type(module).__name__ == "OptimizedModule":
+            return True
+        if hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable"):
+            return True
+    return False
+
+
+def model_facts(torch: Any, root: Any) -> dict[str, Any]:
+    """Value of the ``model`` setting (without what only the forward knows)."""
+    nn = torch.nn
+    total = conv = 0
+    convs = linears = modules = votes = spatial = 0
+    types: dict[str, int] = {}
+    device = "cpu"
+    for parameter in root.parameters():
+        name = str(parameter.dtype).removeprefix("torch.")
+        types[name] = types.get(name, 0) + _size(nn, parameter)
+        total += _size(nn, parameter)
+        device = str(parameter.device)
+    for module in root.modules():
+        modules += 1
+        if isinstance(module, nn.modules.conv._ConvNd):
+            convs += 1
+            conv += sum(_size(nn, p) for p in module.parameters(recurse=False))
+            weight = module.weight
+            if weight.dim() == 4 and weight.shape[1] > 1 and max(weight.shape[2:]) > 1:
+                spatial += 1
+                votes += weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
+        elif isinstance(module, nn.Linear):
+            linears += 1
+    return {
+        "class": type(root).__name__,
+        "parameters": total,
+        "dtype": max(types, key=lambda k: types[k], default=None),
+        "device": device,
+        "conv_layers": convs,
+        "conv_frac": round(conv / total, 4) if total else 0.0,
+        "linear_layers": linears,
+        "channels_last": votes * 2 > spatial,
+        "compiled": is_compiled(torch, root),
+        "modules": modules,
+    }
+
+
+def _size(nn: Any, parameter: Any) -> int:
+    return 0 if isinstance(parameter, nn.parameter.UninitializedTensorMixin) else int(parameter.numel())

@@ -1,0 +1,160 @@
+"""The clockwork: exclusive phases on the training thread, added up per step.
+
+One phase is open at a time. While one is, what begins inside it belongs to it (a print inside a validation is
+validation). Pauses of the garbage collector are taken out of the open phase. What no phase covers is the residual.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from hotlap.probe.frames import FrameTable
+from hotlap.records.rows import PHASES
+
+__all__ = [
+    "BACKWARD",
+    "CHECKPOINT",
+    "DATA_WAIT",
+    "FORWARD",
+    "GC",
+    "H2D",
+    "LOGGING",
+    "OPTIMIZER",
+    "RESIDUAL",
+    "SYNC",
+    "VALIDATION",
+    "ZERO_GRAD",
+    "Recorder",
+    "StepRow",
+]
+
+(DATA_WAIT, H2D, FORWARD, BACKWARD, OPTIMIZER, ZERO_GRAD, VALIDATION, CHECKPOINT, LOGGING, SYNC, GC, RESIDUAL) = range(
+    len(PHASES)
+)
+
+StepRow = tuple[int, int, int, list[int], int, int, int, int, list[Any]]
+"""Index, start ns, wall ns, ns per phase (residual not yet filled in), samples, micro-batches, lo, lo_n, losses."""
+
+MAX_ROWS = 200_000
+"""Rows held for the writer when it cannot keep up; more are dropped and counted."""
+
+
+class Recorder:
+    """Phases, steps and rows of one process. ``clock`` gives nanoseconds."""
+
+    def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self.clock = clock
+        self.cur: int | None = None
+        self.t0 = 0
+        self.gc_ns = 0
+        self.acc = [0] * len(PHASES)
+        self.thread = get_ident()
+        self.step_index = 0
+        self.step_start: int | None = None
+        self.samples = 0
+        self.micro = 0
+        self.lo = 0
+        self.lo_n = 0
+        self.losses: list[Any] = []
+        self.steps: list[StepRow] = []
+        self.rows: list[Any] = []
+        self.dropped = 0
+        self.started = False
+        self.on_start: Callable[[], None] | None = None
+        self.on_step_end: list[Callable[[int], None]] = []
+        self.frames = FrameTable(self.emit)
+
+    def emit(self, row: Any) -> None:
+        """Hand a row to the writer."""
+        if len(self.rows) < MAX_ROWS:
+            self.rows.append(row)
+        else:
+            self.dropped += 1
+
+    def sign_of_training(self) -> None:
+        """A loader, a training forward, a backward or an optimizer step was seen: the first step may have begun."""
+        if self.step_start is None:
+            self.step_start = self.clock()
+            self.acc = [0] * len(PHASES)
+        if not self.started:
+            self.started = True
+            if self.on_start is not None:
+                self.on_start()
+
+    def not_yet(self) -> None:
+        """What was seen before the first step was no training (a sanity validation): its time is no step's."""
+        if self.step_index == 0:
+            self.step_start = None
+            self.samples = self.lo = self.lo_n = self.micro = 0
+            self.losses = []
+
+    def enter(self, phase: int) -> bool:
+        """Open a phase. False (do not leave): another one is open, or this is not the training thread."""
+        if self.cur is not None or get_ident() != self.thread:
+            return False
+        self.cur = phase
+        self.gc_ns = 0
+        self.t0 = self.clock()
+        return True
+
+    def leave(self) -> int:
+        """Close the open phase; returns its nanoseconds without garbage collection."""
+        phase = self.cur
+        if phase is None:
+            return 0
+        spent = self.clock() - self.t0 - self.gc_ns
+        self.acc[phase] += spent
+        self.cur = None
+        return spent
+
+    def split(self, now: int) -> None:
+        """Book the open phase up to ``now`` and let it go on: a step may end inside a phase."""
+        if self.cur is not None:
+            self.acc[self.cur] += now - self.t0 - self.gc_ns
+            self.t0 = now
+            self.gc_ns = 0
+
+    def gc_pause(self, spent: int) -> None:
+        """A garbage collection of ``spent`` ns ended on the training thread."""
+        self.acc[GC] += spent
+        if self.cur is not None:
+            self.gc_ns += spent
+
+    def end_step(self) -> None:
+        """The step's last optimizer update has returned."""
+        now = self.clock()
+        self.split(now)
+        start = self.step_start
+        if start is None:
+            start = now
+        index = self.step_index
+        if len(self.steps) < MAX_ROWS:
+            self.steps.append(
+                (index, start, now - start, self.acc, self.samples, self.micro, self.lo, self.lo_n, self.losses)
+            )
+        else:
+            self.dropped += 1
+        self.acc = [0] * len(PHASES)
+        self.samples = self.micro = self.lo = self.lo_n = 0
+        self.losses = []
+        self.step_start = now
+        self.step_index = index + 1
+        for callback in self.on_step_end:
+            callback(index)
+
+    def restart_in_child(self) -> None:
+        """After a fork: this process has trained nothing yet and shares no file with its parent."""
+        self.cur = None
+        self.thread = get_ident()
+        self.step_index = 0
+        self.step_start = None
+        self.samples = self.micro = self.lo = self.lo_n = self.dropped = 0
+        self.acc = [0] * len(PHASES)
+        self.losses = []
+        self.steps = []
+        self.rows = []
+        self.started = False
+        self.frames.forget(self.emit)

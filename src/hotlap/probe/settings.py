@@ -1,0 +1,179 @@
+"""How the script set things up: loaders, model, optimizer, threads, debugging, framework. One row each, again if changed."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import Any
+
+from hotlap.probe.context import Context
+from hotlap.probe.forward import Forwards
+from hotlap.probe.loader import LoaderInfo
+from hotlap.probe.model_facts import model_facts
+from hotlap.records.rows import Setting
+
+__all__ = ["Settings", "install"]
+
+LOOKS = (2, 6, 20, 100, 1000)
+"""After these steps the model and the debugging switches are looked at (again)."""
+
+
+class Settings:
+    """What was said last, so that only changes are said again."""
+
+    def __init__(self, ctx: Context, forwards: Forwards) -> None:
+        self.ctx = ctx
+        self.rec = ctx.rec
+        self.forwards = forwards
+        self.anomaly_frame: int | None = None
+        self._last: dict[str, Any] = {}
+        self._calls_seen = 0
+        self._step_seen = 0
+
+    def say(self, name: str, value: dict[str, Any], frame: int | None = None, key: str = "") -> None:
+        """Emit the row unless it was the last one of this name (and ``key``)."""
+        if self._last.get(name + key) == value:
+            return
+        self._last[name + key] = value
+        self.rec.emit(Setting(name, value, frame))
+
+    def loader(self, info: LoaderInfo, training: bool) -> None:
+        """It is known what a loader is for."""
+        loader = info.loader()
+        if loader is not None:
+            self.say("loader", _loader_facts(loader, info.number, training), info.frame, str(info.number))
+
+    def optimizer(self, optimizer: Any) -> None:
+        """An optimizer's first update."""
+        tensors = [p for group in optimizer.param_groups for p in group["params"]]
+        first = optimizer.param_groups[0] if optimizer.param_groups else {}
+        value = {
+            "class": type(optimizer).__name__,
+            "tensors": len(tensors),
+            "foreach": first.get("foreach"),
+            "fused": first.get("fused"),
+            "capturable": first.get("capturable"),
+            "parameters": sum(p.numel() for p in tensors),
+        }
+        self.say("optimizer", value, None, str(id(optimizer)))
+        self.framework()
+        self.threads()
+
+    def framework(self) -> None:
+        """Whose loop it is, by who stands on the stack of the first update."""
+        name = "plain"
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            root = str(frame.f_globals.get("__name__", ""))
+            if root.startswith(("lightning.pytorch", "pytorch_lightning")):
+                name = "lightning"
+            elif root.startswith("transformers.trainer"):
+                name = "transformers"
+            elif root.startswith("accelerate.") and name == "plain":
+                name = "accelerate"
+            frame = frame.f_back
+        self.say("framework", {"name": name})
+
+    def threads(self) -> None:
+        """Threads and cores."""
+        torch = self.ctx.torch
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self.say(
+            "threads",
+            {
+                "torch": torch.get_num_threads(),
+                "interop": torch.get_num_interop_threads(),
+                "cores": cores,
+                "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY"),
+            },
+        )
+
+    def after_step(self, index: int) -> None:
+        """Look again now and then."""
+        if index not in LOOKS and index % 10_000:
+            return
+        self.threads()
+        self.debug()
+        for ref in list(self.ctx.points.roots.values()):
+            root = ref()
+            if root is not None:
+                self.model(root, index)
+
+    def model(self, root: Any, index: int) -> None:
+        """One root module."""
+        value = model_facts(self.ctx.torch, root)
+        steps = max(1, index - self._step_seen)
+        value["autocast"] = self.forwards.autocast
+        value["training_forward_calls"] = round((self.forwards.training_calls - self._calls_seen) / steps, 2)
+        last = self._last.get("model" + str(id(root)))
+        if last is not None:
+            value["training_forward_calls"] = last["training_forward_calls"]
+        self.say("model", value, None, str(id(root)))
+
+    def debug(self) -> None:
+        """Switches that cost time."""
+        torch = self.ctx.torch
+        anomaly = torch.is_anomaly_enabled()
+        value = {
+            "anomaly": anomaly,
+            "profiler": bool(torch._C._autograd._profiler_enabled()),
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+            "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
+        }
+        self.say("debug", value, self.anomaly_frame if anomaly else None)
+
+
+def _loader_facts(loader: Any, number: int, training: bool) -> dict[str, Any]:
+    iterable = loader._dataset_kind == 1
+    length = batches = None
+    if not iterable:  # asking an iterable data set's loader for its length changes what it later warns about
+        try:
+            length, batches = len(loader.dataset), len(loader)
+        except (TypeError, NotImplementedError):
+            length = batches = None
+    sampler = loader.batch_sampler
+    return {
+        "id": number,
+        "num_workers": loader.num_workers,
+        "batch_size": loader.batch_size if loader.batch_size is not None else getattr(sampler, "batch_size", None),
+        "persistent_workers": loader.persistent_workers,
+        "prefetch_factor": loader.prefetch_factor,
+        "pin_memory": bool(loader.pin_memory),
+        "dataset": type(loader.dataset).__name__,
+        "dataset_len": length,
+        "iterable": iterable,
+        "batches_per_epoch": batches,
+        "training": training,
+    }
+
+
+def install(ctx: Context, forwards: Forwards) -> Settings:
+    """Replace the switches of anomaly detection (for the line that used them) and ``autocast.__enter__``."""
+    found = Settings(ctx, forwards)
+    rec = ctx.rec
+    for name in ("set_detect_anomaly", "detect_anomaly"):
+        owner = getattr(ctx.torch.autograd, name)
+        ctx.undo.replace(owner, "__init__", _noting_line(owner.__init__, found))
+    autocast = ctx.torch.amp.autocast_mode.autocast
+    enter = autocast.__enter__
+    is_compiling = ctx.torch.compiler.is_compiling
+
+    @functools.wraps(enter)
+    def __enter__(self: Any) -> Any:  # noqa: N807
+        if not is_compiling() and self._enabled and ctx.torch.is_grad_enabled():
+            forwards.autocast = "bf16" if self.fast_dtype is ctx.torch.bfloat16 else "fp16"
+        return enter(self)
+
+    ctx.undo.replace(autocast, "__enter__", __enter__)
+    rec.on_step_end.append(found.after_step)
+    return found
+
+
+def _noting_line(original: Any, settings: Settings) -> Any:
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        settings.anomaly_frame = settings.rec.frames.user_number() or settings.anomaly_frame
+        original(self, *args, **kwargs)
+
+    return __init__

@@ -1,0 +1,155 @@
+"""Stack samples of the main thread, by an interval timer with a jittered period.
+
+A signal is seen at once, by the line that runs; a sampler thread would wait for the interpreter lock and blame the next
+line that gives it up. A long C call delays the signal: the sample then counts for all the periods it stood for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from hotlap.probe.frames import FrameTable
+from hotlap.probe.sites import Pace
+from hotlap.probe.undo import Undo
+from hotlap.records.rows import Hits
+
+__all__ = ["StackSampler"]
+
+MAX_COUNT = 100_000
+"""Periods one late sample may stand for (a suspended process must not flood the counts)."""
+
+
+class StackSampler:
+    """Samples while armed; steps aside for a script that uses the same signal or timer."""
+
+    def __init__(
+        self,
+        hz: float,
+        frames: FrameTable,
+        phase: Callable[[], int],
+        emit: Callable[[Any], None],
+        note: Callable[[str, str], None],
+    ) -> None:
+        self._mean = 1.0 / hz if hz > 0 else 0.0
+        self._frames = frames
+        self._phase = phase
+        self._emit = emit
+        self._note = note
+        self._random = random.Random(os.getpid())
+        self._counts: dict[tuple[int, int], int] = {}
+        self._pace = Pace(1.0, 0.02)
+        self._armed = False
+        self._away = hz <= 0
+        self._due = 0.0
+        self._signal = signal.signal
+        self._set_timer = signal.setitimer
+
+    def arm(self) -> None:
+        """Begin to sample, on the main thread; elsewhere, or if the script holds the signal, note why not."""
+        if self._away or self._armed:
+            return
+        if threading.current_thread() is not threading.main_thread():
+            return self._give_way("the training does not run on the main thread")
+        if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL or signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0):
+            return self._give_way("the script uses SIGALRM or the real interval timer itself")
+        self._signal(signal.SIGALRM, self._on_signal)
+        signal.siginterrupt(signal.SIGALRM, False)
+        self._armed = True
+        self._next()
+
+    def _give_way(self, why: str) -> None:
+        self._away = True
+        self._note("stacks", f"No stacks are sampled: {why}.")
+
+    def _next(self) -> None:
+        wait = self._mean * (0.5 + self._random.random())
+        self._due = time.monotonic() + wait
+        self._set_timer(signal.ITIMER_REAL, wait)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self._armed:
+            return
+        late = time.monotonic() - self._due
+        key = (self._frames.stack(frame), self._phase())
+        count = 1 + min(MAX_COUNT, int(late / self._mean)) if late > 0 else 1
+        self._counts[key] = self._counts.get(key, 0) + count
+        self._next()
+
+    def disarm(self) -> None:
+        """Stop sampling and put the signal back."""
+        if not self._armed:
+            return
+        self._armed = False
+        with contextlib.suppress(ValueError):  # not on the main thread: the timer is off, the handler does nothing
+            self._set_timer(signal.ITIMER_REAL, 0.0)
+            if signal.getsignal(signal.SIGALRM) == self._on_signal:
+                self._signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def forget(self) -> None:
+        """After a fork: the timer did not come along, the handler did."""
+        if self._armed:
+            self._armed = False
+            self._signal(signal.SIGALRM, signal.SIG_DFL)
+        self._counts = {}
+
+    def write(self, now: int, last: bool = False) -> None:
+        """Emit the counts when they are due."""
+        if not self._counts or not (self._pace.due(now) or last):
+            return
+        counts, self._counts = self._counts, {}
+        self._emit(Hits(now, int(self._mean * 1e9), [[stack, phase, n] for (stack, phase), n in counts.items()]))
+
+    def install(self, undo: Undo) -> None:
+        """Watch for the script taking the signal or the timer, and for ``exec``, which a running timer would kill."""
+        original_signal, original_timer, alarm = signal.signal, signal.setitimer, signal.alarm
+
+        @functools.wraps(original_signal)
+        def watched_signal(number: Any, handler: Any) -> Any:
+            if number == signal.SIGALRM:
+                self._taken()
+            return original_signal(number, handler)
+
+        @functools.wraps(original_timer)
+        def watched_timer(which: Any, seconds: Any, interval: Any = 0.0) -> Any:
+            if which == signal.ITIMER_REAL:
+                self._taken()
+            return original_timer(which, seconds, interval)
+
+        @functools.wraps(alarm)
+        def watched_alarm(seconds: Any) -> Any:
+            self._taken()
+            return alarm(seconds)
+
+        undo.replace(signal, "signal", watched_signal)
+        undo.replace(signal, "setitimer", watched_timer)
+        undo.replace(signal, "alarm", watched_alarm)
+        for name in ("execv", "execve"):
+            undo.replace(os, name, self._before_exec(getattr(os, name)))
+        undo.add(self.disarm)
+
+    def _taken(self) -> None:
+        if not self._away:
+            self.disarm()
+            self._give_way("the script took SIGALRM or the real interval timer")
+
+    def _before_exec(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def execute(*args: Any) -> Any:
+            was = self._armed
+            self.disarm()
+            try:
+                return original(*args)
+            finally:  # only reached when it failed
+                if was:
+                    self.arm()
+
+        return execute

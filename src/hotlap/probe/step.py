@@ -1,0 +1,169 @@
+"""Where a step ends: at the update of the optimizer that sets the loop's rhythm.
+
+With several optimizers (a GAN) the rhythm is the newest one's: it takes its first step last in the loop. Should it stop
+stepping while another goes on, the other takes over. A GradScaler that skips an update still ends a step.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from hotlap.probe.context import Context
+from hotlap.probe.recorder import OPTIMIZER, ZERO_GRAD
+from hotlap.probe.validation import Validations
+
+__all__ = ["Steps", "install"]
+
+PATIENCE = 50
+"""Updates of another optimizer without one of the anchor's, after which the anchor is given up (or 4x its usual gap)."""
+
+
+class Steps:
+    """The optimizers seen, and which of them ends a step."""
+
+    def __init__(self, ctx: Context, validations: Validations) -> None:
+        self.ctx = ctx
+        self.rec = ctx.rec
+        self.validations = validations
+        self.known: dict[int, Any] = {}
+        self.anchor: Any = None
+        self.updates = 0
+        """Updates seen, of any optimizer."""
+        self.on_first_update: list[Callable[[Any], None]] = []
+        self._others = 0
+        self._usual_gap = 0
+        self._opened: Any = None
+
+    def meet(self, optimizer: Any) -> None:
+        """The first update of an optimizer: it becomes the anchor."""
+        key = id(optimizer)
+        found = self.known.get(key)
+        if found is not None and found() is optimizer:
+            return
+        self.known[key] = weakref.ref(optimizer)
+        if self.rec.step_index == 0 and not self.updates:
+            self.rec.thread = get_ident()  # whoever trains is the training thread
+        self.anchor = weakref.ref(optimizer)
+        self._others = self._usual_gap = 0
+        for group in optimizer.param_groups:
+            self.validations.parameters.update(id(p) for p in group["params"])
+        for callback in self.on_first_update:
+            callback(optimizer)
+
+    def before(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Global pre-hook: open the phase; a closure's own work is taken out of it again."""
+        self.meet(optimizer)
+        rec = self.rec
+        if get_ident() != rec.thread:
+            return None
+        if self.ctx.points.validating:
+            self.validations.end_by_backward()
+        rec.sign_of_training()
+        if rec.cur == OPTIMIZER and self._opened is not None:
+            rec.leave()  # an update that raised never came to its post-hook
+        self._opened = optimizer if rec.enter(OPTIMIZER) else None
+        for callback in self.ctx.points.before_step:
+            callback(optimizer)
+        if self._opened is None:
+            return None
+        if len(args) > 1 and callable(args[1]):
+            return (args[0], self._outside(args[1]), *args[2:]), kwargs
+        if callable(kwargs.get("closure")):
+            return args, {**kwargs, "closure": self._outside(kwargs["closure"])}
+        return None
+
+    def _outside(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        rec = self.rec
+
+        def run() -> Any:
+            if rec.cur == OPTIMIZER:
+                rec.leave()
+            try:
+                return closure()
+            finally:
+                if rec.cur is None:
+                    rec.enter(OPTIMIZER)
+
+        return run
+
+    def after(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Global post-hook."""
+        rec = self.rec
+        if get_ident() != rec.thread:
+            return
+        if self._opened is optimizer:
+            self._opened = None
+            if rec.cur == OPTIMIZER:
+                rec.leave()
+        self.updated(optimizer)
+
+    def updated(self, optimizer: Any) -> None:
+        """An update is complete (or was skipped by a GradScaler): perhaps a step is."""
+        self.updates += 1
+        anchor = self.anchor() if self.anchor is not None else None
+        if anchor is optimizer:
+            self._usual_gap = max(self._usual_gap, self._others)
+            self._others = 0
+            self.rec.end_step()
+            return
+        self._others += 1
+        if anchor is None or self._others > max(PATIENCE, 4 * self._usual_gap):
+            self.anchor = weakref.ref(optimizer)
+            self._others = self._usual_gap = 0
+            self.rec.end_step()
+
+
+def install(ctx: Context, validations: Validations) -> Steps:
+    """Register the global optimizer hooks; replace ``zero_grad`` and ``GradScaler.step``."""
+    torch, rec = ctx.torch, ctx.rec
+    steps = Steps(ctx, validations)
+    is_compiling = torch.compiler.is_compiling
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
+        return None if is_compiling() else steps.before(optimizer, args, kwargs)
+
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not is_compiling():
+            steps.after(optimizer, args, kwargs)
+
+    hooks = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the submodule's name from itself
+    ctx.undo.add(hooks.register_optimizer_step_pre_hook(before).remove)
+    ctx.undo.add(hooks.register_optimizer_step_post_hook(after).remove)
+    for owner in (torch.optim.Optimizer, torch.nn.Module):
+        _watch_zero_grad(ctx, owner)
+    scaler_step = torch.amp.GradScaler.step
+
+    @functools.wraps(scaler_step)
+    def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        seen = steps.updates
+        result = scaler_step(self, optimizer, *args, **kwargs)
+        if steps.updates == seen and get_ident() == rec.thread:
+            steps.meet(optimizer)
+            steps.updated(optimizer)
+        return result
+
+    ctx.undo.replace(torch.amp.GradScaler, "step", step)
+    return steps
+
+
+def _watch_zero_grad(ctx: Context, owner: Any) -> None:
+    rec = ctx.rec
+    is_compiling = ctx.torch.compiler.is_compiling
+    original = owner.zero_grad
+
+    @functools.wraps(original)
+    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> None:
+        if is_compiling() or not rec.enter(ZERO_GRAD):
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        try:
+            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        finally:
+            if rec.cur == ZERO_GRAD:
+                rec.leave()
+
+    ctx.undo.replace(owner, "zero_grad", zero_grad)

@@ -1,0 +1,190 @@
+"""Where a validation begins and ends.
+
+It begins when a trained module is put in eval mode, or at a forward of one without gradients that reads from a fresh
+loader; it ends when the module is put back in train mode, or when training visibly goes on. Only what certainly
+belonged to the validation stays booked on it: batches that training then used are given back.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from threading import get_ident
+from types import FrameType
+from typing import Any
+
+from hotlap.probe.context import Context
+from hotlap.probe.recorder import DATA_WAIT, FORWARD, VALIDATION
+from hotlap.records.rows import Event
+
+__all__ = ["MAX_EVENTS", "Validations", "install"]
+
+MAX_EVENTS = 20_000
+"""Event rows of one kind that are written; later ones are in the steps' phases only."""
+
+
+class Validations:
+    """The validation that is open, if one is, and what is only tentatively part of it (its tail)."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.rec = ctx.rec
+        self.points = ctx.points
+        self.loads: Any = None
+        """The loader probe; set when it is installed."""
+        self.parameters: set[int] = set()
+        """Ids of the parameters that optimizers have stepped."""
+        self._owners: dict[int, tuple[Any, int, bool]] = {}
+        self._events = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.begun = 0
+        self.last = 0
+        self.explicit = False
+        self.stack: int | None = None
+        self.batches = self.wait_ns = self.forward_ns = self.forwards = 0
+        self.graded = False
+        self.tail_wait = self.tail_forward = self.tail_batches = 0
+        self.tail_states: list[Any] = []
+        self.tail_known = False
+
+    def trained(self, module: Any) -> bool:
+        """Whether the module holds parameters that an optimizer has stepped."""
+        if not self.parameters:
+            return False
+        found = self._owners.get(id(module))
+        if found is not None and found[0]() is module and found[1] == len(self.parameters):
+            return found[2]
+        owns = any(id(p) in self.parameters for p in module.parameters())
+        self._owners[id(module)] = (weakref.ref(module), len(self.parameters), owns)
+        return owns
+
+    def begin(self, frame: FrameType | None, explicit: bool) -> None:
+        """Open a validation now, unless a phase is open that it would have to interrupt."""
+        rec = self.rec
+        if self.points.validating or not rec.enter(VALIDATION):
+            return
+        self._clear()
+        self.begun = self.last = rec.t0
+        self.explicit = explicit
+        user = rec.frames.user_frame(frame)
+        self.stack = rec.frames.stack(user)
+        if not explicit and self.loads is not None:
+            given_back, states = self.loads.take_fresh()
+            rec.acc[DATA_WAIT] -= given_back
+            rec.acc[VALIDATION] += given_back
+            self.begun -= given_back
+            self.wait_ns += given_back
+            self.batches += sum(s.batches for s in states)
+            for state in states:
+                state.for_validation()
+        self.points.validating = True
+        for callback in self.points.on_validation_begin:
+            callback(user)
+
+    def waited(self, state: Any, spent: int, got: bool) -> None:
+        """The script took a batch from an iterator (``got``), or learned that there is none, while this is open."""
+        if not got:
+            self._confirm()
+            self.last = self.rec.clock()
+            return
+        if self.tail_forward:
+            self._confirm()
+        self.tail_wait += spent
+        self.tail_batches += 1
+        self.tail_known = self.tail_known or bool(state.info.training)
+        if state not in self.tail_states:
+            self.tail_states.append(state)
+
+    def forwarded(self, spent: int, graded: bool, ours: bool) -> None:
+        """A module was called while this is open; ``ours``: a trained one. Without gradients it proves that this goes on."""
+        self.tail_forward += spent
+        if ours:
+            self.forwards += 1
+            self.graded = self.graded or graded
+        if not graded:
+            self._confirm()
+
+    def _confirm(self) -> None:
+        self.batches += self.tail_batches
+        self.wait_ns += self.tail_wait
+        self.forward_ns += self.tail_forward
+        for state in self.tail_states:
+            state.for_validation()
+        self.tail_states = []
+        self.tail_wait = self.tail_forward = self.tail_batches = 0
+        self.tail_known = False
+        self.last = self.rec.clock()
+
+    def end_by_train(self) -> None:
+        """The module was put back in train mode: all until now was validation, but a training batch already fetched."""
+        if self.tail_known and not self.tail_forward:
+            self._end(self.last)
+        else:
+            self._confirm()
+            self._end(self.rec.clock())
+
+    def end_by_backward(self) -> None:
+        """Training goes on: the validation ended with the last thing that certainly belonged to it."""
+        self._end(self.last)
+
+    def end_now(self) -> None:
+        """Something else begins that is no validation (a checkpoint)."""
+        self._confirm()
+        self._end(self.rec.clock())
+
+    def _end(self, at: int) -> None:
+        rec = self.rec
+        if rec.cur != VALIDATION:
+            return
+        rec.acc[VALIDATION] += max(0, at - rec.t0 - rec.gc_ns)
+        rec.cur = None
+        rec.acc[DATA_WAIT] += self.tail_wait
+        rec.acc[FORWARD] += self.tail_forward
+        self.points.validating = False
+        if self.loads is not None:
+            self.loads.give_fresh(self.tail_wait, self.tail_states)
+        if (self.forwards or self.batches) and at > self.begun:
+            self._events += 1
+            if self._events <= MAX_EVENTS:
+                seconds = {
+                    "batches": float(self.batches),
+                    "data_wait_s": self.wait_ns / 1e9,
+                    "forward_s": self.forward_ns / 1e9,
+                    "grad_mode": float(self.graded),
+                }
+                rec.emit(Event("validation", self.begun, at - self.begun, rec.step_index, self.stack, seconds))
+        for callback in self.points.on_validation_end:
+            callback()
+
+
+def install(ctx: Context) -> Validations:
+    """Replace ``Module.train`` (``eval`` calls it)."""
+    found = Validations(ctx)
+    rec = ctx.rec
+    module_class = ctx.torch.nn.Module
+    is_compiling = ctx.torch.compiler.is_compiling
+    original = module_class.train
+    inside = False
+
+    @functools.wraps(original)
+    def train(self: Any, mode: bool = True) -> Any:
+        nonlocal inside
+        if inside or is_compiling() or get_ident() != rec.thread or not found.parameters:
+            return original(self, mode)
+        inside = True
+        try:
+            result = original(self, mode)
+        finally:
+            inside = False
+        if mode and ctx.points.validating:
+            if found.trained(self):
+                found.end_by_train()
+        elif not mode and not ctx.points.validating and rec.cur is None and found.trained(self):
+            found.begin(sys._getframe(1), True)
+        return result
+
+    ctx.undo.replace(module_class, "train", train)
+    return found

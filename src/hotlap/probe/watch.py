@@ -1,0 +1,230 @@
+"""Watching a training: installs every probe in the user's process and owns what they record."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+import hotlap
+from hotlap.probe import (
+    backward,
+    calls_per_line,
+    checkpoint,
+    device_time,
+    forward,
+    gc_pauses,
+    load_time,
+    loader,
+    logging_calls,
+    readers,
+    settings,
+    step,
+    sync,
+    validation,
+    worker,
+)
+from hotlap.probe.context import Context, OnImport
+from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.memory import Telemetry
+from hotlap.probe.recorder import H2D, RESIDUAL, Recorder
+from hotlap.probe.sites import Sites
+from hotlap.probe.stacks import StackSampler
+from hotlap.probe.step_rows import StepRows
+from hotlap.probe.undo import Undo
+from hotlap.probe.writer import Writer
+from hotlap.records.call import Call
+from hotlap.records.rows import SCHEMA, End, Header, Mark, Note
+
+__all__ = ["Watch", "install"]
+
+
+class Watch:
+    """What the injected side holds of the probes."""
+
+    def __init__(self, call: Call, torch: Any) -> None:
+        self.call = call
+        self.recorder = Recorder()
+        self.sites = Sites(self.recorder)
+        self._torch = torch
+        self._closed = False
+        self._marks: dict[tuple[str, str], Mark] = {}
+        self._writer = self._new_writer(frozenset())
+        self.stacks = StackSampler(call.stack_hz, self.recorder.frames, self._phase_now, self.recorder.emit, self.note)
+        self.recorder.on_start = self._training_began
+        self.unmeasured: frozenset[int] = frozenset()
+
+    def _new_writer(self, unmeasured: frozenset[int]) -> Writer:
+        path = os.path.join(self.call.timeline_dir, f"{os.getpid()}.jsonl")
+        writer = Writer(
+            self.recorder, path, self.call.flush_s, lambda: self.header("train", None), steps=StepRows(unmeasured)
+        )
+        return writer
+
+    def _phase_now(self) -> int:
+        phase = self.recorder.cur
+        return RESIDUAL if phase is None else phase
+
+    @property
+    def step_index(self) -> int:
+        """Steps completed."""
+        return self.recorder.step_index
+
+    def set_mark(self, kind: str, id: str, state: str, count: int, why: str = "") -> None:
+        """Write what a lever or an ablation did here; the last row of an id counts."""
+        mark = Mark(kind, id, state, count, why)
+        if self._marks.get((kind, id)) != mark:
+            self._marks[kind, id] = mark
+            self.recorder.emit(mark)
+
+    def note(self, what: str, why: str) -> None:
+        """Write that something was not watched, or stepped aside, and why."""
+        self.recorder.emit(Note(what, why))
+
+    def flush(self) -> None:
+        """Write everything recorded so far."""
+        self._writer.flush()
+
+    def close(self, reason: str = "exit") -> None:
+        """Write the rest and the end; later calls do nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self.stacks.disarm()
+        if self.recorder.started:
+            now = time.monotonic_ns()
+            self.stacks.write(now, last=True)
+            self.sites.write(now, last=True)
+            lost = self.recorder.dropped + self._writer.file.lost
+            if lost:
+                self.note(
+                    "timeline", f"{lost} rows or writes were lost: {self._writer.file.failure or 'too many rows'}."
+                )
+        self._writer.close(End(time.monotonic_ns(), reason))
+
+    def begin(self, unmeasured: frozenset[int]) -> None:
+        """The probes are installed: make the writer ready."""
+        self.unmeasured = unmeasured
+        self._writer = self._new_writer(unmeasured)
+        telemetry = Telemetry(self.recorder, self._torch)
+        self._writer.before_flush += [self.stacks.write, self.sites.write, telemetry.write]
+
+    def _training_began(self) -> None:
+        self._writer.start()
+        self.stacks.arm()
+
+    def after_fork(self) -> None:
+        """In a forked child: another process, perhaps another training, never the parent's file."""
+        self.stacks.forget()
+        self.recorder.restart_in_child()
+        self._closed = False
+        self.begin(self.unmeasured)
+
+    def silence(self) -> None:
+        """In a loader worker: nothing here trains; the worker keeps a file of its own."""
+        self.recorder.thread = -1
+        self.recorder.started = True
+
+    def header(self, role: str, worker_id: int | None) -> Header:
+        """First row of a file."""
+        cuda = self._torch.cuda
+        device = cuda.get_device_name() if role == "train" and cuda.is_available() and cuda.is_initialized() else "cpu"
+        return Header(
+            schema=SCHEMA,
+            hotlap=hotlap.__version__,
+            role=role,
+            pid=os.getpid(),
+            ppid=os.getppid(),
+            rank=_number("RANK", 0),
+            world=_number("WORLD_SIZE", 1),
+            argv=[str(a) for a in getattr(sys, "argv", [])],
+            cwd=_cwd(),
+            python=sys.version.split()[0],
+            torch=str(self._torch.__version__),
+            device=device,
+            t=time.monotonic_ns(),
+            unix_s=time.time(),
+            worker=worker_id,
+        )
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else default
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
+
+
+def _when_imported(module: str, callback: Callable[[Any], None]) -> None:
+    """Stands in for the import hook where nobody gives one: only what is imported already is watched."""
+    found = sys.modules.get(module)
+    if found is not None:
+        callback(found)
+
+
+def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | None = None) -> Watch:
+    """Install every probe. Call it once per process, when torch has been imported, before the script uses it.
+
+    ``on_import(module, callback)`` calls back once a module is imported; without it, only modules that are imported
+    by now are watched. Everything is taken back by ``undo.undo_all()``.
+    """
+    import torch
+
+    watch = Watch(call, torch)
+    rec = watch.recorder
+    rec.on_step_end = points.on_step_end
+    ctx = Context(call, points, undo, rec, on_import or _when_imported, watch.note, torch)
+    validations = validation.install(ctx)
+    loads = loader.install(ctx, validations)
+    validations.loads = loads
+    forwards = forward.install(ctx, validations)
+    forwards.loads = loads
+    backward.install(ctx, validations, loads.confirm)
+    steps = step.install(ctx, validations)
+    holder = load_time.install(ctx)
+    readers.install(ctx, holder)
+    checkpoint.install(ctx, validations)
+    logging_calls.install(ctx, watch.sites)
+    sync.install(ctx, watch.sites)
+    gc_pauses.install(ctx)
+    said = settings.install(ctx, forwards)
+    loads.on_kind.append(said.loader)
+    steps.on_first_update.append(said.optimizer)
+    calls_per_line.install(ctx, forwards)
+    has_device = device_time.install(ctx)
+    watch.stacks.install(undo)
+    _install_worker(ctx, watch, holder)
+    watch.begin(frozenset() if has_device else frozenset({H2D}))
+    _after_fork_in_child(watch, undo)
+    atexit.register(watch.close, "exit")
+    undo.add(lambda: atexit.unregister(watch.close))
+    return watch
+
+
+def _install_worker(ctx: Context, watch: Watch, holder: load_time.MeterHolder) -> None:
+    module = ctx.torch.utils.data._utils.worker
+    setup = worker.WorkerSetup(ctx.call, ctx.rec, holder, module._worker_loop, watch.header, watch.silence)
+    worker.set_up(setup)
+    ctx.undo.add(lambda: worker.set_up(None))
+    ctx.undo.replace(module, "_worker_loop", worker.worker_loop)
+
+
+def _after_fork_in_child(watch: Watch, undo: Undo) -> None:
+    active = [True]
+    thread = get_ident()
+
+    def in_child() -> None:
+        if active and thread:
+            watch.after_fork()
+
+    os.register_at_fork(after_in_child=in_child)
+    undo.add(active.clear)

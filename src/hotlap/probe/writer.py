@@ -1,0 +1,163 @@
+"""Rows to disk: a daemon thread that appends JSON lines about once a second, and the plain appender under it.
+
+Each flush is one ``os.write`` to a file opened for appending, so a process that is killed loses what was not flushed and
+nothing else. A disk that is full silences the file and counts what was lost; the training goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hotlap.probe.recorder import Recorder
+from hotlap.probe.step_rows import StepRows
+
+__all__ = ["Appender", "Writer", "row_text"]
+
+Tidy = Callable[[int], None]
+
+
+def row_text(row: Any) -> str:
+    """One row as a JSON line. Numbers that JSON cannot say (NaN, infinity) become null."""
+    data = {"k": type(row).__name__.lower(), **vars(row)}
+    try:
+        return json.dumps(data, allow_nan=False, default=str) + "\n"
+    except ValueError:
+        return json.dumps(_finite(data), default=str) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
+class Appender:
+    """A file that is only ever appended to, made at the first write. Never raises for a disk that refuses."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lost = 0
+        """Writes that the disk refused."""
+        self.failure = ""
+        self._fd: int | None = None
+        self._pid = os.getpid()
+        self._torn = False
+
+    def write(self, text: str) -> None:
+        """Append the lines. In a forked child this does nothing: the file is the parent's."""
+        if not text or os.getpid() != self._pid:
+            return
+        data = text.encode("utf-8", "backslashreplace")
+        if self._torn:
+            data = b"\n" + data
+        try:
+            if self._fd is None:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            if self._torn:
+                return self._count("a row was cut off by a full disk")
+            written = os.write(self._fd, data)
+            if written < len(data):
+                self._cut(written, data)
+        except OSError as err:
+            self._count(err.strerror or str(err))
+
+    def _cut(self, written: int, data: bytes) -> None:
+        """The disk took a part: end the file at the last whole line, so that readers see no torn row in the middle."""
+        assert self._fd is not None
+        whole = data.rfind(b"\n", 0, written) + 1
+        size = os.fstat(self._fd).st_size
+        try:
+            os.ftruncate(self._fd, size - (written - whole))
+        except OSError:
+            self._torn = True
+        self._count("the disk is full")
+
+    def _count(self, why: str) -> None:
+        self.lost += 1
+        self.failure = why
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd is not None and os.getpid() == self._pid:
+            os.close(self._fd)
+        self._fd = None
+
+
+class Writer:
+    """Takes the recorder's rows every ``flush_s`` and appends them; ``header`` makes the first row when writing begins."""
+
+    def __init__(
+        self,
+        rec: Recorder,
+        path: str,
+        flush_s: float,
+        header: Callable[[], Any],
+        before_flush: Iterable[Tidy] = (),
+        steps: StepRows | None = None,
+    ) -> None:
+        self.rec = rec
+        self.file = Appender(path)
+        self.steps = steps or StepRows()
+        self.before_flush: list[Tidy] = list(before_flush)
+        """Called with the monotonic ns before each flush, on the writer's thread: they emit rows of their own."""
+        self._flush_s = max(0.05, flush_s)
+        self._header = header
+        self._begun = False
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin writing: the first sign of training was seen."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="hotlap-writer", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._flush_s):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has come since the last flush. Nothing is written before :meth:`start`."""
+        with self._lock:
+            if not self.rec.started:
+                return
+            lines = []
+            if not self._begun:
+                self._begun = True
+                lines.append(row_text(self._header()))
+            now = time.monotonic_ns()
+            for tidy in self.before_flush:
+                tidy(now)
+            lines.extend(self._step_lines(len(self.rec.rows)))
+            self.file.write("".join(lines))
+
+    def _step_lines(self, n_rows: int) -> list[str]:
+        rec = self.rec
+        rows = rec.rows[:n_rows]
+        del rec.rows[:n_rows]
+        steps = rec.steps[:]
+        del rec.steps[: len(steps)]
+        return [row_text(row) for row in rows] + self.steps.text(steps)
+
+    def close(self, last: Any) -> None:
+        """Stop the thread, write everything with ``last`` at the end, close the file."""
+        self._stop.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=5.0)
+        self.flush()
+        if self.rec.started:
+            with self._lock:
+                self.file.write("".join(self.steps.rest()) + row_text(last))
+        self.file.close()
