@@ -15,7 +15,7 @@ from hotlap.trial.progress import OnProgress, nowhere
 from hotlap.trial.runner import ArmEnded, Runner
 from hotlap.trial.windows import Turn, prefetched, to_window
 
-__all__ = ["MakeInterval", "compare"]
+__all__ = ["Budget", "MakeInterval", "compare"]
 
 MakeInterval = Callable[[list[Window], PeriodicStats], Interval | None]
 

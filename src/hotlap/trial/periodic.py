@@ -27,9 +27,13 @@ class PeriodicStats:
     """Per kind: events per step."""
     notes: list[str] = field(default_factory=list)
 
+    def part(self, arm: str, kind: str) -> float:
+        """What one kind of periodic work adds to each step of ``arm``, in seconds; 0.0 for a kind that never came."""
+        return self.per_step.get(kind, 0.0) * self.seconds[arm].get(kind, 0.0)
+
     def seconds_per_step(self, arm: str) -> float:
         """What periodic work adds to each step of ``arm``, in seconds."""
-        return sum(rate * self.seconds[arm].get(kind, 0.0) for kind, rate in self.per_step.items())
+        return sum(self.part(arm, kind) for kind in self.per_step)
 
     @property
     def baseline_s(self) -> float:
@@ -54,13 +58,12 @@ class PeriodicStats:
         return result
 
 
-def _durations(
-    events: Sequence[Event], steps: Sequence[Step], live: Sequence[tuple[int, int | None]]
-) -> dict[str, list[float]]:
+def _durations(events: Sequence[Event], live: Sequence[tuple[int, int | None]]) -> dict[str, list[float]]:
     """Seconds per event, by kind. An event that a freeze fell into tells nothing; neither does the very first epoch."""
     found: dict[str, list[float]] = {}
     for event in events:
-        begin, end = event.t, event.t + event.w
+        early = event.w if event.kind == "loader_start" else 0  # noticed at its end
+        begin, end = event.t - early, event.t - early + event.w
         whole = any(t <= begin and (f is None or end <= f) for t, f in live)
         if event.kind in KINDS and whole and not (event.kind == "loader_start" and event.i == 0):
             found.setdefault(KINDS[event.kind], []).append(event.w / 1e9)
@@ -77,7 +80,7 @@ def gather(
 
     else the baseline's own. An arm that never saw a kind gets the other one's mean, and a note says so.
     """
-    durations = {arm: _durations(events[arm], steps[arm], live[arm]) for arm in ARMS}
+    durations = {arm: _durations(events[arm], live[arm]) for arm in ARMS}
     n_steps = sum(row.n for row in steps["baseline"])
     if rates is None:
         rates = {

@@ -1,0 +1,69 @@
+"""Adds to a timeline what only the user's files know: the text of lines, and the loops around them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hotlap.records.timeline import Timeline
+
+__all__ = ["annotate"]
+
+MOST_TEXT = 200
+"""Characters of a line that are kept."""
+
+
+@dataclass
+class _File:
+    lines: list[str] = field(default_factory=list)
+    loops: list[tuple[int, int, int]] = field(default_factory=list)
+    """(first line, last line, line of the header), outer loops before inner ones."""
+
+
+def annotate(timeline: Timeline) -> Timeline:
+    """Fill ``source`` and ``loops`` for the user's frames, of the loader workers too; the timeline is returned.
+
+    A file that cannot be read or parsed any more (a notebook cell, a file that was changed or removed) adds nothing.
+    """
+    files: dict[str, _File] = {}
+    for part in (timeline, *timeline.workers):
+        for frame in part.frame.values():
+            if not frame.user:
+                continue
+            file = files.get(frame.file)
+            if file is None:
+                file = files[frame.file] = _read(Path(timeline.header.cwd) / frame.file)
+            key = f"{frame.file}:{frame.line}"
+            if 1 <= frame.line <= len(file.lines):
+                part.source[key] = timeline.source[key] = file.lines[frame.line - 1].strip()[:MOST_TEXT]
+            header = [at for first, last, at in file.loops if first <= frame.line <= last]
+            if header:
+                part.loops[key] = timeline.loops[key] = file.lines[header[-1] - 1].strip()[:MOST_TEXT]
+    return timeline
+
+
+def _read(path: Path) -> _File:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return _File()
+    # not splitlines(): a form feed inside a line starts no new line for Python
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    try:
+        found = _loops(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError):
+        found = []
+    return _File(lines, found)
+
+
+def _loops(tree: ast.Module) -> list[tuple[int, int, int]]:
+    """Lines that each loop repeats. A function defined inside a loop is not repeated by it: its body starts afresh."""
+    found: list[tuple[int, int, int]] = []
+    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            found.append((node.lineno, node.body[-1].end_lineno or node.lineno, node.lineno))
+        elif isinstance(node, comprehensions):
+            found.append((node.lineno, node.end_lineno or node.lineno, node.lineno))
+    return sorted(found, key=lambda loop: (loop[0], -loop[1]))
