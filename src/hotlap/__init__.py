@@ -15,6 +15,6 @@ def attach(plan: str) -> None:
     ``plan`` is the path of a plan written by ``hotlap speedup``. Raises
     :class:`hotlap.records.errors.HotlapError` when the plan cannot be read or this machine cannot do it.
     """
-    from hotlap.inject.attach import attach as attach_plan
+    from hotlap.attach_plan import attach_plan
 
     attach_plan(plan)

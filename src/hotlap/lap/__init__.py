@@ -1,1 +1,1 @@
-"""The lap: walks the stages in a loop (diagnose, pull a lever, measure, keep or put back) and then proves. Never prints."""
+"""The lap: walks the stages in a loop (diagnose, pull, measure, keep or put back), then proves. Never prints."""

@@ -1,6 +1,6 @@
 """What a lever is, and what it may touch.
 
-A lever is a module under ``hotlap/lever/catalog/`` with the names of :class:`Lever`. Its docstring has the five headings
+A lever is a module under ``hotlap/lever/catalog/`` with the names of :class:`Lever`. Its docstring has five headings:
 ``Evidence:``, ``Gain:``, ``Runtime:``, ``Source:``, ``Risk:``; its documentation page is made from them.
 """
 
@@ -35,7 +35,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Gain:
-    """Predicted saving, seconds per step, as an interval, and what it rests on: ``measured``, ``modelled`` or ``prior``."""
+    """Predicted saving, seconds per step, as an interval, with its basis: ``measured``, ``modelled`` or ``prior``."""
 
     low_s: float
     high_s: float
@@ -57,7 +57,7 @@ class Target(Protocol):
     """Folder for the lever's own files, on fast storage; removed after the run."""
 
     def replace(self, owner: object, name: str, new: object) -> None:
-        """Set an attribute (also a frozen one: written to ``__dict__`` where needed); restored on undo. Counts one change."""
+        """Set an attribute (a guarded one in ``__dict__``); restored on undo. Counts one change."""
 
     def on_import(self, module: str, callback: Callable[[ModuleType], None]) -> None:
         """Call back when ``module`` has been imported (now, if it is), before the importer sees it."""
@@ -71,7 +71,9 @@ class Target(Protocol):
     def on_model(self, callback: Callable[[nn.Module], None]) -> None:
         """Call back once for each root module being trained, just before its first training forward."""
 
-    def around_forward(self, wrapper: Callable[[nn.Module, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    def around_forward(
+        self, wrapper: Callable[[nn.Module, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+    ) -> None:
         """Run ``wrapper(module, call, args, kwargs)`` in place of each outermost forward of a trained root (also in
         validation: look at ``module.training``)."""
 
@@ -81,8 +83,13 @@ class Target(Protocol):
     def around_backward(self, wrapper: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]) -> None:
         """Run ``wrapper(backward, args, kwargs)`` in place of each ``torch.autograd.backward``."""
 
-    def around_step(self, wrapper: Callable[[Optimizer, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    def around_step(
+        self, wrapper: Callable[[Optimizer, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+    ) -> None:
         """Run ``wrapper(optimizer, step, args, kwargs)`` in place of each optimizer step."""
+
+    def around_save(self, wrapper: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        """Run ``wrapper(save, args, kwargs)`` in place of each ``torch.save``."""
 
     def on_validation(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
         """Call back when a validation begins and when it has ended."""

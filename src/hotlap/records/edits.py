@@ -1,4 +1,4 @@
-"""Source edits as data: what a lever would write into the user's file. Applied by patch; records hold no code for it."""
+"""Source edits as data: what a lever would write into the user's file. Applied by patch."""
 
 from __future__ import annotations
 

@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["CAUSES", "SCHEMA", "Drift", "Finding", "Findings", "LoaderFacts", "Roof", "Script", "StepModel",
-           "Throughput", "Where"]
+__all__ = [
+    "CAUSES",
+    "SCHEMA",
+    "Drift",
+    "Finding",
+    "Findings",
+    "LoaderFacts",
+    "Roof",
+    "Script",
+    "StepModel",
+    "Throughput",
+    "Where",
+]
 
 SCHEMA = "hotlap.findings/1"
 
@@ -139,7 +150,7 @@ class LoaderFacts:
 
 @dataclass(frozen=True)
 class StepModel:
-    """Parameters of one step, fitted to the timeline; levers predict by changing them. Seconds per step, None unknown."""
+    """One step's parameters, fitted to the timeline; levers predict by changing them. Seconds per step."""
 
     step_s: float
     data_wait_s: float

@@ -9,13 +9,41 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["PHASES", "SCHEMA", "Event", "Frame", "Header", "Hits", "Load", "Mark", "Note", "Row", "Setting", "Site",
-           "Stack", "Step", "Tick", "End"]
+__all__ = [
+    "PHASES",
+    "SCHEMA",
+    "End",
+    "Event",
+    "Frame",
+    "Header",
+    "Hits",
+    "Load",
+    "Mark",
+    "Note",
+    "Row",
+    "Setting",
+    "Site",
+    "Stack",
+    "Step",
+    "Tick",
+]
 
 SCHEMA = "hotlap.timeline/1"
 
-PHASES = ("data_wait", "h2d", "forward", "backward", "optimizer", "zero_grad", "validation", "checkpoint",
-          "logging", "sync", "gc", "residual")
+PHASES = (
+    "data_wait",
+    "h2d",
+    "forward",
+    "backward",
+    "optimizer",
+    "zero_grad",
+    "validation",
+    "checkpoint",
+    "logging",
+    "sync",
+    "gc",
+    "residual",
+)
 """Exclusive phases of a step's wall time, in the order of :attr:`Step.p`. They add up to :attr:`Step.w`."""
 
 

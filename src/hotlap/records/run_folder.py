@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Write under a temporary name and rename: a full disk or a kill leaves the old file or none, never half of one."""
+    """Write under a temporary name and rename: a full disk or a kill never leaves half a file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8") as out:
@@ -33,7 +33,7 @@ def write_atomic(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run's folder. Documents: ``run.json machine.json findings.json trials/*.json proof.json plan.yaml report.html``."""
+    """One run's folder: ``run machine findings levers proof plan``.json, ``trials/*.json``, plan.yaml, report.html."""
 
     path: Path
 
@@ -51,7 +51,8 @@ class RunFolder:
                 continue
             except OSError as err:
                 raise HotlapError(
-                    f"Cannot make the run folder {path}: {err.strerror}.", "Pass `--runs DIR` with a folder you can write."
+                    f"Cannot make the run folder {path}: {err.strerror}.",
+                    "Pass `--runs DIR` with a folder you can write.",
                 ) from err
             ignore = base / ".gitignore"
             if not ignore.exists():
@@ -73,7 +74,7 @@ class RunFolder:
         return path
 
     def read(self, name: str, cls: type[T]) -> T | None:
-        """Read a document; ``None`` when the run never got there. Raises RecordError when it is not what it should be."""
+        """Read a document; ``None`` when the run never got there. RecordError when it is not what it should be."""
         path = self.path / name
         try:
             text = path.read_text(encoding="utf-8")

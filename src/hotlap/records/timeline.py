@@ -10,14 +10,38 @@ from typing import Any
 from hotlap.records.codec import check_schema, decode
 from hotlap.records.errors import RecordError
 from hotlap.records.rows import (
-    SCHEMA, End, Event, Frame, Header, Hits, Load, Mark, Note, Setting, Site, Stack, Step, Tick,
+    SCHEMA,
+    End,
+    Event,
+    Frame,
+    Header,
+    Hits,
+    Load,
+    Mark,
+    Note,
+    Setting,
+    Site,
+    Stack,
+    Step,
+    Tick,
 )
 
 __all__ = ["ROW_KINDS", "Timeline", "read_timeline", "training_timeline"]
 
 ROW_KINDS: dict[str, type[Any]] = {
-    "header": Header, "step": Step, "frame": Frame, "stack": Stack, "hits": Hits, "event": Event, "load": Load,
-    "tick": Tick, "site": Site, "setting": Setting, "mark": Mark, "note": Note, "end": End,
+    "header": Header,
+    "step": Step,
+    "frame": Frame,
+    "stack": Stack,
+    "hits": Hits,
+    "event": Event,
+    "load": Load,
+    "tick": Tick,
+    "site": Site,
+    "setting": Setting,
+    "mark": Mark,
+    "note": Note,
+    "end": End,
 }
 
 
@@ -40,7 +64,7 @@ class Timeline:
     end: End | None = None
     workers: list[Timeline] = field(default_factory=list)
     source: dict[str, str] = field(default_factory=dict)
-    """Text of the user's lines, by ``file:line``; filled by :mod:`hotlap.trial.collect`, so that diagnosis stays pure."""
+    """Text of the user's lines, by ``file:line``; filled by trial, so that diagnosis stays pure."""
     loops: dict[str, str] = field(default_factory=dict)
     """Header of the innermost loop around a user's line (``for t in range(T):``), by ``file:line``."""
 
@@ -72,7 +96,7 @@ def _parse(line: str, path: Path, number: int) -> Any:
 
 
 def read_timeline(path: Path) -> Timeline | None:
-    """Read one file; ``None`` when it holds no complete row yet. Raises RecordError with file:line when it is corrupt."""
+    """Read one file; ``None`` when it holds no complete row yet. RecordError with file:line when it is corrupt."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as err:
@@ -83,7 +107,9 @@ def read_timeline(path: Path) -> Timeline | None:
         try:
             row = _parse(raw.decode(), path, number)
         except (json.JSONDecodeError, UnicodeDecodeError) as err:
-            raise RecordError(f"{path}:{number} is corrupt: {err}.", "The rest of the run folder is untouched.") from err
+            raise RecordError(
+                f"{path}:{number} is corrupt: {err}.", "The rest of the run folder is untouched."
+            ) from err
         if timeline is None:
             if not isinstance(row, Header):
                 raise RecordError(f"{path}:1 is not a timeline header.")

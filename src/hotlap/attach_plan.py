@@ -1,0 +1,49 @@
+"""``hotlap.attach("fast.yaml")``: the plan applied from inside the script, by its first line."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+
+__all__ = ["attach_plan"]
+
+
+def attach_plan(path: str) -> None:
+    """Check the plan at ``path`` against this machine and apply its moves to this process.
+
+    Call it before the model, the loaders and the optimizers are made. Raises HotlapError when the plan cannot be read
+    or this machine cannot do it. Environment variables that a move wants before the process starts (thread policy)
+    cannot be set any more: a warning says so.
+    """
+    from hotlap.inject.guest import attach_call
+    from hotlap.lever.registry import levers
+    from hotlap.machine.facts import read_machine
+    from hotlap.plan.file import load_plan, validate
+    from hotlap.records.call import ENV, Call
+
+    if ENV in os.environ:  # under `hotlap …` the moves come from the command line
+        return
+    import torch  # noqa: F401 - the guest needs it imported
+
+    plan = load_plan(Path(path))
+    machine = read_machine()
+    validate(plan, machine)
+    for move in plan.moves:
+        for name, value in levers()[move.lever].environment(move.setting).items():
+            if os.environ.get(name) != value:
+                warnings.warn(f"hotlap: {move.lever} wants {name}={value} set before Python starts", stacklevel=3)
+    shm = Path("/dev/shm")
+    scratch = tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None)
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # not in a forked worker
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    atexit.register(remove)
+    moves = list(plan.moves)
+    attach_call(Call(scratch, mode="run", moves=moves, stack_hz=0.0, cores=machine.cores, scratch=scratch))

@@ -1,0 +1,101 @@
+"""Options that several commands share, and their types."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from hotlap.lap.options import Options
+from hotlap.lever.registry import lever
+from hotlap.records.errors import EXIT_USAGE, HotlapError
+from hotlap.records.plan import PRESERVES
+
+__all__ = ["add_measuring", "add_output", "add_search", "duration", "measuring_options"]
+
+UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def duration(text: str) -> float:
+    """``90``, ``90s``, ``3m``, ``1.5h`` in seconds."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h)?\s*", text)
+    if match is None or float(match[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 90s, 3m or 1.5h")
+    return float(match[1]) * UNITS_S[match[2] or ""]
+
+
+def _allow(text: str) -> frozenset[str]:
+    names = [n.strip() for n in text.split(",") if n.strip()]
+    for name in names:
+        if name not in PRESERVES:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(PRESERVES)}")
+    return frozenset(names)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps (1 or more)")
+    return int(text)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """``--json`` and ``--runs``."""
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result as JSON (docs/reference/json.md)")
+    parser.add_argument("--runs", metavar="DIR", type=Path, help="where runs are kept (default: .hotlap)")
+
+
+def add_measuring(parser: argparse.ArgumentParser, budget: str) -> None:
+    """Options of commands that run trials."""
+    add_output(parser)
+    parser.add_argument("--budget", metavar="TIME", type=duration, help=f"wall time for everything ({budget})")
+    parser.add_argument("--steps", metavar="N", type=_positive, help="steps of the diagnosing run")
+    parser.add_argument(
+        "--no-sandbox",
+        action="store_true",
+        help="let trials write to your real files (only where no sandbox is possible)",
+    )
+    parser.add_argument(
+        "--scratch", metavar="DIR", help="where a trial's writes go, on another file system (default: memory)"
+    )
+    parser.add_argument("--no-confirm", action="store_true", help="do not take causes away to confirm them; no roof")
+
+
+def measuring_options(args: argparse.Namespace, command: list[str], default_budget_s: float) -> Options:
+    """Options from parsed arguments. An unknown lever is an error that names the nearest."""
+    only = frozenset(getattr(args, "only", None) or [])
+    skip = frozenset(getattr(args, "skip", None) or [])
+    for name in only | skip:
+        lever(name)
+    if args.json is not None and not args.json.absolute().parent.is_dir():
+        raise HotlapError(f"The folder of --json {args.json} does not exist.", "Make it first.", EXIT_USAGE)
+    return Options(
+        command=command,
+        budget_s=args.budget or default_budget_s,
+        steps=args.steps,
+        allow=getattr(args, "allow", None) or Options.allow,
+        only=only,
+        skip=skip,
+        sandbox=not args.no_sandbox,
+        scratch=args.scratch,
+        runs=args.runs,
+        seeds=getattr(args, "seeds", 3),
+        margin=getattr(args, "margin", None),
+        confirm=not args.no_confirm,
+    )
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """Options of the search for levers."""
+    parser.add_argument(
+        "--allow",
+        metavar="WHAT",
+        type=_allow,
+        help="what levers may change: bits,maths,distribution[,goal] (default: the first three)",
+    )
+    parser.add_argument("--only", metavar="LEVER", action="append", help="try only this lever (repeatable)")
+    parser.add_argument("--skip", metavar="LEVER", action="append", help="do not try this lever (repeatable)")
+    parser.add_argument("--seeds", metavar="N", type=_positive, default=3, help="seeds for the proof of quality (3)")
+    parser.add_argument("--margin", metavar="SHARE", type=float, help="non-inferiority margin of the loss, e.g. 0.02")
+    parser.add_argument(
+        "--plan", metavar="FILE", type=Path, default=Path("fast.yaml"), help="where to write the plan (fast.yaml)"
+    )

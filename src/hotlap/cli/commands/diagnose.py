@@ -1,0 +1,133 @@
+"""Show where a step's time goes and which line costs it.
+
+The script runs to its end as if Hotlap were not there; its causes are then confirmed in short sandboxed trials. With
+--steps or --budget it runs in the sandbox alone, and only that long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from hotlap.cli.arguments import add_measuring, measuring_options
+from hotlap.cli.prepare import new_run
+from hotlap.cli.show import console, publish
+from hotlap.diagnose.diagnose import diagnose
+from hotlap.inject import door
+from hotlap.inject.run_script import check_command, run_script
+from hotlap.lap.options import Options
+from hotlap.lap.speedup import Outcome, diagnose_in_trial
+from hotlap.machine.facts import read_machine
+from hotlap.records.call import Call
+from hotlap.records.errors import EXIT_FAILED, HotlapError
+from hotlap.records.findings import Findings
+from hotlap.records.machine import Machine
+from hotlap.records.run_folder import RunFolder
+from hotlap.records.timeline import training_timeline
+from hotlap.report.progress import Live
+from hotlap.report.view import Report
+from hotlap.trial import sandbox
+from hotlap.trial.collect import annotate
+
+NAME = "diagnose"
+HELP = "show where a step's time goes, and why"
+ORDER = 2
+TAKES_COMMAND = True
+CONFIRM_BUDGET_S = 75.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``hotlap diagnose``."""
+    add_measuring(parser, "of the confirming trials: default 75s")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Run the script, print the diagnosis to stderr, and return the script's exit code."""
+    command = check_command(args.script)
+    options = measuring_options(args, command, CONFIRM_BUDGET_S)
+    short = args.steps is not None or args.budget is not None
+    folder, run = new_run(NAME, command, args.runs)
+    started = time.monotonic()
+    outcome = Outcome()
+    machine: Machine | None = None
+    code = 0
+    try:
+        if not short:
+            code = _watch(command, folder)
+        machine = read_machine()
+        folder.write("machine.json", machine)
+        if not short:
+            outcome.findings = _findings(folder, machine, code)
+            folder.write("findings.json", outcome.findings)
+        _confirm(options, machine, folder, outcome, required=short)
+        run.status = "finished"
+    except KeyboardInterrupt:
+        run.status = "interrupted"
+        raise
+    except HotlapError as err:
+        run.status = "failed"
+        if code:  # the script's own failure is the one to report
+            _say(f"{err}")
+            return code
+        raise
+    finally:
+        run.exit_code, run.wall_s, run.notes = code, time.monotonic() - started, list(outcome.notes)
+        folder.write("run.json", run)
+        if outcome.findings is not None:
+            report = Report(
+                machine=machine,
+                findings=outcome.findings,
+                command=command,
+                run_path=str(folder.path),
+                wall_s=run.wall_s,
+                notes=outcome.notes,
+                status=run.status,
+                kind=NAME,
+                trials=outcome.trials,
+            )
+            publish(report, folder, args.json)
+    return code
+
+
+def _say(text: str) -> None:
+    print(f"hotlap: {text}", file=sys.stderr)
+
+
+def _watch(command: list[str], folder: RunFolder) -> int:
+    timeline_dir = folder.timeline_dir("run")
+    call = Call(timeline_dir=str(timeline_dir), mode="watch", host_pid=os.getpid(), cores=os.cpu_count() or 1)
+    return run_script(command, door.environment(call))
+
+
+def _findings(folder: RunFolder, machine: Machine, code: int) -> Findings:
+    timeline_dir = folder.path / "timelines" / "run"
+    timeline = training_timeline(timeline_dir)
+    if timeline is None:
+        errors = sorted(timeline_dir.glob("*.error"))
+        if errors:
+            raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.")
+        ended = f"the script exited with {code}" if code else "the script ended"
+        raise HotlapError(
+            f"Nothing to diagnose: {ended} and no optimiser step was seen.",
+            "Hotlap watches `optimizer.step()` in any Python process below the command (not with `python -I` or `-E`).",
+            EXIT_FAILED,
+        )
+    return diagnose(annotate(timeline), machine, "")
+
+
+def _confirm(options: Options, machine: Machine, folder: RunFolder, outcome: Outcome, *, required: bool) -> None:
+    """Confirm by trials. Without a sandbox the user's own run still has its diagnosis, observed only."""
+    if not options.confirm and not required:
+        return
+    if options.sandbox and sandbox.available() == "none" and not required:
+        outcome.notes.append("Causes are observed, not confirmed: this system allows no sandbox for trials.")
+        return
+    with Live(console()) as live:
+        try:
+            diagnose_in_trial(options, machine, folder, live, outcome)
+        except HotlapError as err:
+            if required:
+                raise
+            outcome.notes.append(f"Causes are observed, not confirmed: {err.what}")

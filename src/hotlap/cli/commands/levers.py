@@ -1,0 +1,38 @@
+"""List the levers, or explain one: what speaks for it, what it gains, how it works, what it risks."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+
+from rich.table import Table
+
+from hotlap.cli.show import console
+from hotlap.lever.registry import lever, levers
+
+NAME = "levers"
+HELP = "list the levers, or explain one"
+ORDER = 5
+TAKES_COMMAND = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``hotlap levers``."""
+    parser.add_argument("id", metavar="ID", nargs="?", help="a lever to explain")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the list or one lever's page."""
+    out = console(stderr=False)
+    if args.id is not None:
+        found = lever(args.id)
+        out.print(f"{found.ID}  (preserves {found.PRESERVES}; treats {', '.join(found.TREATS)})\n", markup=False)
+        out.print(inspect.cleandoc(found.__doc__ or ""), markup=False)
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for title in ("lever", "preserves", "what it does"):
+        table.add_column(title, overflow="fold")
+    for found in levers().values():
+        table.add_row(found.ID, found.PRESERVES, (found.__doc__ or "").strip().splitlines()[0])
+    out.print(table)
+    return 0

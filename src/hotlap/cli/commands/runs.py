@@ -1,0 +1,50 @@
+"""List the runs that are kept, oldest first."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.table import Table
+
+from hotlap.cli.saved import load_report
+from hotlap.cli.show import console
+from hotlap.records.errors import HotlapError
+from hotlap.records.run import RunRecord
+from hotlap.records.run_folder import ROOT, list_runs
+from hotlap.report import units
+
+NAME = "runs"
+HELP = "list the runs that are kept"
+ORDER = 7
+TAKES_COMMAND = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``hotlap runs``."""
+    parser.add_argument("--runs", metavar="DIR", type=Path, help="where runs are kept (default: .hotlap)")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print a line per run; a run that cannot be read says why and hides no other."""
+    out = console(stderr=False)
+    folders = list_runs(args.runs)
+    if not folders:
+        out.print(f"No runs under {args.runs or ROOT}. Start with: hotlap speedup -- python train.py")
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for title in ("run", "kind", "status", "before", "speedup", "command"):
+        table.add_column(title, overflow="fold")
+    for folder in folders:
+        try:
+            run = folder.read("run.json", RunRecord)
+            report = load_report(folder)
+        except HotlapError as err:
+            table.add_row(folder.path.name, "", "unreadable", "", "", err.what)
+            continue
+        assert run is not None
+        before = units.per_s(report.before) if report.before is not None else ""
+        speedup = units.ratio(report.speedup.ratio) if report.speedup is not None else ""
+        table.add_row(folder.path.name, run.kind, run.status, before, speedup, " ".join(run.command))
+    out.print(table)
+    return 0

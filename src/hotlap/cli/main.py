@@ -1,0 +1,74 @@
+"""``hotlap``: parses the command line, hands over to one file per command, turns errors into one clear message."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from hotlap import __version__
+from hotlap.cli import commands
+from hotlap.records.errors import HotlapError
+
+__all__ = ["build_parser", "main", "split_command"]
+
+EXIT_INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Ours and theirs: everything after the first ``--`` belongs to the user's command and is never parsed."""
+    if "--" in arguments:
+        at = list(arguments).index("--")
+        return list(arguments[:at]), list(arguments[at + 1 :])
+    return list(arguments), None
+
+
+def _commands() -> list[ModuleType]:
+    names = sorted(m.name for m in pkgutil.iter_modules(commands.__path__))
+    modules = [importlib.import_module(f"hotlap.cli.commands.{name}") for name in names]
+    return sorted(modules, key=lambda m: m.ORDER)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with every command that lies in ``cli/commands``."""
+    parser = argparse.ArgumentParser(
+        prog="hotlap",
+        description="Find what makes a PyTorch training slow, take it away by measurement, and prove it.",
+        epilog="What follows `--` is your command, run unmodified:  hotlap speedup -- python train.py --data clips",
+    )
+    parser.add_argument("--version", action="version", version=f"hotlap {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in _commands():
+        summary = (module.__doc__ or "").strip().splitlines()[0]
+        sub = subparsers.add_parser(
+            module.NAME, help=module.HELP, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        module.add_arguments(sub)
+        sub.set_defaults(execute=module.execute, takes_command=module.TAKES_COMMAND)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    ours, theirs = split_command(sys.argv[1:] if arguments is None else arguments)
+    args = build_parser().parse_args(ours)
+    try:
+        if theirs is not None and not args.takes_command:
+            raise HotlapError(f"`hotlap {args.command}` takes no command after `--`.", exit_code=2)
+        args.script = theirs or []
+        return int(args.execute(args))
+    except HotlapError as err:
+        print(f"hotlap: {err.what}", file=sys.stderr)
+        if err.hint:
+            print(f"        {err.hint}", file=sys.stderr)
+        return err.exit_code
+    except BrokenPipeError:  # the reader of a pipe has gone (| head)
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        print("hotlap: interrupted; every process of ours has been stopped.", file=sys.stderr)
+        return EXIT_INTERRUPTED

@@ -1,0 +1,59 @@
+"""Finding a kept run and reading its documents back into a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
+from hotlap.records.findings import Findings
+from hotlap.records.machine import Machine
+from hotlap.records.plan import Plan
+from hotlap.records.proof import Proof
+from hotlap.records.run import RunRecord
+from hotlap.records.run_folder import ROOT, RunFolder, list_runs
+from hotlap.records.trials import LeverResult, Trial
+from hotlap.report.view import Report
+
+__all__ = ["find_run", "load_report"]
+
+
+def find_run(name: str | None, root: Path | None) -> RunFolder:
+    """The run called ``name`` (a path, or a name under the runs folder); the newest when None."""
+    runs = list_runs(root)
+    if name is None:
+        if not runs:
+            raise HotlapError(
+                f"There are no runs under {root or ROOT}.", "Start with: hotlap speedup -- python train.py"
+            )
+        return runs[-1]
+    for candidate in (Path(name), (root or Path(ROOT)) / name):
+        if (candidate / "run.json").is_file():
+            return RunFolder(candidate.resolve())
+    raise HotlapError(f"{name!r} is not a run (no run.json in it).", "`hotlap runs` lists them.", EXIT_USAGE)
+
+
+def load_report(folder: RunFolder) -> Report:
+    """The report of a run, as far as the run got. Raises RecordError for a document that is not what it should be."""
+    run = folder.read("run.json", RunRecord)
+    if run is None:
+        raise RecordError(f"{folder.path} has no run.json.", "Is it a run's folder?")
+    levers = folder.read("levers.json", list[LeverResult]) or []
+    trials = [t for p in sorted(folder.path.glob("trials/*.json")) if (t := folder.read(f"trials/{p.name}", Trial))]
+    plan_file = folder.path / "plan.yaml"
+    return Report(
+        machine=folder.read("machine.json", Machine),
+        findings=folder.read("findings.json", Findings),
+        levers=levers,
+        proof=folder.read("proof.json", Proof),
+        plan=folder.read("plan.json", Plan),
+        plan_path=run.plan_path,
+        command=run.command,
+        run_path=str(folder.path),
+        wall_s=run.wall_s,
+        notes=run.notes,
+        refused=[(pair[0], pair[1]) for pair in run.refused if len(pair) == 2],
+        status=run.status,
+        kind=run.kind,
+        trials=trials,
+        plan_text=plan_file.read_text(encoding="utf-8") if plan_file.is_file() else "",
+    )

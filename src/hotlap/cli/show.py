@@ -1,0 +1,39 @@
+"""Where results go: the terminal (stderr while the script owns stdout), the JSON file, the HTML report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from hotlap.records.run_folder import RunFolder, write_atomic
+from hotlap.report import html, terminal
+from hotlap.report.data import to_json
+from hotlap.report.view import Report
+
+__all__ = ["console", "publish"]
+
+
+def console(stderr: bool = True) -> Console:
+    """A console that writes plain text when it is not a terminal."""
+    return Console(file=sys.stderr if stderr else sys.stdout, highlight=False, soft_wrap=False)
+
+
+def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:
+    """Write report.html (and ``--json``), then print the report."""
+    path = folder.path / "report.html"
+    write_atomic(path, html.render(report))
+    if json_file is not None:
+        write_atomic(json_file, json.dumps(to_json(report), indent=2, allow_nan=False) + "\n")
+    out = console(stderr)
+    out.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
+    out.print(f" report: {_short(path)}", soft_wrap=True)
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,111 @@
+"""Inside the user's process: install the probes, pull the levers, take away what a throw-away trial asks for."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+from hotlap.inject.ablation import ablate
+from hotlap.inject.on_import import on_import
+from hotlap.inject.seeding import offset_seeds
+from hotlap.inject.target import GuestTarget
+from hotlap.lever.registry import levers
+from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.undo import Undo
+from hotlap.probe.watch import Watch, install
+from hotlap.records.call import ENV, Call
+from hotlap.records.codec import loads
+
+__all__ = ["Guest", "attach_call", "attach_from_environment"]
+
+HOST_CHECK_S = 1.0
+"""How often a watched script looks whether Hotlap is still there."""
+
+_guest: Guest | None = None
+
+
+class Guest:
+    """What is attached in this process, so that it can be taken away again."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.points = HookPoints()
+        self.undo = Undo()
+        self.watch: Watch = install(call, self.points, self.undo, on_import)
+        self.targets: list[GuestTarget] = []
+
+    def pull_levers(self) -> None:
+        """Apply the moves of the call, each in a target of its own: one that fails is undone alone."""
+        known = levers()
+        for move in self.call.moves:
+            target = GuestTarget(move.lever, self.call, self.points, self.watch)
+            self.targets.append(target)
+            lever = known.get(move.lever)
+            if lever is None:
+                target.fail(KeyError(f"no lever {move.lever!r}"))
+                continue
+            try:
+                lever.apply(target, move.setting)
+            except Exception as err:
+                target.fail(err)
+
+    def detach(self) -> None:
+        """Put everything back."""
+        for target in reversed(self.targets):
+            target.undo.undo_all()
+        self.undo.undo_all()
+
+    def close(self) -> None:
+        """At the end of the process: finish what levers still write, say what each changed, close the timeline."""
+        for target in self.targets:
+            target.finish()
+        self.watch.close("exit")
+
+
+def _end_with_host(pid: int) -> None:
+    """End this process when Hotlap was killed, so that no training is left running unseen."""
+
+    def look() -> None:
+        while True:
+            time.sleep(HOST_CHECK_S)
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                os.kill(os.getpid(), signal.SIGKILL)
+            except PermissionError:  # it lives, under another user
+                continue
+
+    threading.Thread(target=look, name="hotlap-host", daemon=True).start()
+
+
+def attach_call(call: Call) -> Guest:
+    """Attach to this process, in which torch has been imported."""
+    global _guest
+    guest = _guest = Guest(call)
+    if call.seed_offset or call.mode == "trial":
+        offset_seeds(call.seed_offset, guest.undo, on_import)
+    for what in call.ablate:
+        ablate(what, call, guest.points, guest.undo, guest.watch)
+    guest.pull_levers()
+    atexit.register(guest.close)
+    if call.host_pid:
+        _end_with_host(call.host_pid)
+    return guest
+
+
+def attach_from_environment() -> None:
+    """Attach as the call file says; on failure undo everything and leave the reason beside the call file."""
+    path = os.environ[ENV]
+    try:
+        attach_call(loads(Call, Path(path).read_text(), path))
+    except Exception as err:
+        if _guest is not None:
+            _guest.detach()
+        try:
+            Path(f"{path}.{os.getpid()}.error").write_text(f"{type(err).__name__}: {err}\n")
+        except OSError:  # no place to say it; the host sees that no timeline came
+            return

@@ -1,0 +1,81 @@
+"""Run the user's command as they would, with the door open: their stdin, stdout, signals and exit code."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from hotlap.records.errors import EXIT_USAGE, HotlapError
+
+__all__ = ["check_command", "run_script"]
+
+PR_SET_PDEATHSIG = 1
+"""linux/prctl.h"""
+
+
+def check_command(command: Sequence[str]) -> list[str]:
+    """The command to run, or HotlapError saying what is wrong with it: empty, not found, not executable."""
+    if not command:
+        raise HotlapError("There is no command after `--`.", "Write: hotlap speedup -- python train.py …", EXIT_USAGE)
+    program = command[0]
+    found = shutil.which(program)
+    if found is None:
+        path = Path(program)
+        if path.is_file() and path.suffix == ".py":
+            raise HotlapError(f"{program} is not executable.", f"Write: hotlap … -- python {program} …", EXIT_USAGE)
+        raise HotlapError(f"The command {program!r} was not found.", "Is it spelled right, and on PATH?", EXIT_USAGE)
+    script = script_of(command)
+    if script is not None and not Path(script).is_file():
+        kind = "a folder" if Path(script).is_dir() else "not there"
+        raise HotlapError(
+            f"The script {script!r} is {kind} (looked in {os.getcwd()}).", "Check the path after `--`.", EXIT_USAGE
+        )
+    return list(command)
+
+
+def script_of(command: Sequence[str]) -> str | None:
+    """The script among the arguments of a ``python`` command (``-m`` and ``-c`` have none)."""
+    if not Path(command[0]).name.startswith("python"):
+        return None
+    rest = iter(command[1:])
+    for argument in rest:
+        if argument in ("-m", "-c", "-"):
+            return None
+        if argument in ("-W", "-X"):
+            next(rest, None)
+        elif not argument.startswith("-"):
+            return argument
+    return None
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def run_script(command: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run ``command`` to its end and return its exit code (128 + n when signal n ended it).
+
+    SIGINT reaches the script from the terminal by itself; SIGTERM and SIGHUP are passed on. Hotlap stays until the
+    script has ended.
+    """
+    process = subprocess.Popen(list(command), env=dict(env), preexec_fn=_die_with_parent)
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    before = {n: signal.signal(n, pass_on) for n in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,211 @@
+"""What a lever may touch, as it is in a live process: every change counted, guarded and undoable."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections.abc import Callable
+from types import MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hotlap.inject.guard import Guard
+from hotlap.inject.on_import import on_import
+from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.undo import Undo
+from hotlap.probe.watch import Watch
+from hotlap.records.call import Call
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+    from torch.utils.data import DataLoader
+
+__all__ = ["GuestTarget"]
+
+
+class GuestTarget:
+    """One lever's hold on the process (the ``Target`` of the lever contract)."""
+
+    def __init__(self, lever: str, call: Call, points: HookPoints, watch: Watch) -> None:
+        self.lever = lever
+        self.cores = call.cores or 1
+        self.scratch = call.scratch or call.timeline_dir
+        self.undo = Undo()
+        self.changes = 0
+        self._points = points
+        self._watch = watch
+        self._guard = Guard(self.fail)
+        self._exits: list[Callable[[], None]] = []
+        self._trained: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._reported: tuple[str, int] | None = None
+
+    # --- the contract ---
+
+    def changed(self, count: int = 1) -> None:
+        """Count changes that did not go through :meth:`replace`."""
+        self.changes += count
+        if self._reported is None:
+            self.report()
+
+    def replace(self, owner: object, name: str, new: object) -> None:
+        """Set an attribute, also one that its class guards (``DataLoader.persistent_workers``)."""
+        values = getattr(owner, "__dict__", None)
+        if isinstance(values, dict) and name in values and not isinstance(owner, type | ModuleType):
+            old = values[name]
+            values[name] = new
+            self.undo.add(lambda: values.__setitem__(name, old))
+        else:
+            self.undo.replace(owner, name, new)
+        self.changed()
+
+    def on_import(self, module: str, callback: Callable[[ModuleType], None]) -> None:
+        """Call back when ``module`` has been imported."""
+        on_import(module, self._guard.callback(callback))
+
+    def on_loader(self, callback: Callable[[DataLoader[Any]], None]) -> None:
+        """Call back once for each training loader, before its first iteration."""
+        seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        guarded = self._guard.callback(callback)
+
+        def hook(loader: Any, validating: bool) -> None:
+            if not validating and loader not in seen:
+                seen.add(loader)
+                guarded(loader)
+
+        self._hang(self._points.on_loader, hook)
+
+    def wrap_iterator(self, wrapper: Callable[[DataLoader[Any], Any], Any]) -> None:
+        """Let ``wrapper`` return the iterator of each epoch of a training loader."""
+
+        def hook(loader: Any, iterator: Any, validating: bool) -> Any:
+            if validating or not self._guard.active:
+                return iterator
+            try:
+                return wrapper(loader, iterator)
+            except Exception as err:
+                self.fail(err)
+                return iterator
+
+        self._hang(self._points.wrap_iterator, hook)
+
+    def on_model(self, callback: Callable[[nn.Module], None]) -> None:
+        """Call back once for each root module being trained, before its first training forward."""
+        seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        guarded = self._guard.callback(callback)
+
+        def hook(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if module.training and module not in seen and self._is_trained(module):
+                seen.add(module)
+                guarded(module)
+            return call(*args, **kwargs)
+
+        self._hang(self._points.around_forward, hook)
+
+    def around_forward(
+        self, wrapper: Callable[[nn.Module, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+    ) -> None:
+        """Wrap each outermost forward of a trained root."""
+        guarded = self._guard.around(wrapper)
+
+        def hook(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if self._is_trained(module):
+                return guarded(module, call, args, kwargs)
+            return call(*args, **kwargs)
+
+        self._hang(self._points.around_forward, hook)
+
+    def on_optimizer(self, callback: Callable[[Optimizer], None]) -> None:
+        """Call back once for each optimizer, before its first step."""
+        seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        guarded = self._guard.callback(callback)
+
+        def hook(optimizer: Any) -> None:
+            if optimizer not in seen:
+                seen.add(optimizer)
+                guarded(optimizer)
+
+        self._hang(self._points.before_step, hook)
+
+    def around_backward(self, wrapper: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        """Wrap each ``torch.autograd.backward``."""
+        guarded = self._guard.around(lambda _owner, call, args, kwargs: wrapper(call, args, kwargs))
+        self._hang(self._points.around_backward, lambda call, args, kwargs: guarded(None, call, args, kwargs))
+
+    def around_step(
+        self, wrapper: Callable[[Optimizer, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+    ) -> None:
+        """Wrap the ``step`` of each optimizer made from now on.
+
+        Set on the instance as a bound method, because learning-rate schedulers wrap ``optimizer.step.__func__``.
+        """
+        from torch.optim import Optimizer
+
+        original = Optimizer.__init__
+        guarded = self._guard.around(wrapper)
+
+        def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+
+            def step(self_: Any, *a: Any, **k: Any) -> Any:
+                return guarded(self_, MethodType(type(self_).step, self_), a, k)
+
+            optimizer.step = MethodType(step, optimizer)
+
+        self.undo.replace(Optimizer, "__init__", init)
+
+    def around_save(self, wrapper: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        """Wrap each ``torch.save``."""
+        guarded = self._guard.around(lambda _owner, call, args, kwargs: wrapper(call, args, kwargs))
+        self._hang(self._points.around_save, lambda call, args, kwargs: guarded(None, call, args, kwargs))
+
+    def on_validation(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        """Call back when a validation begins and when it has ended."""
+        guarded = self._guard.callback(lambda _frame: begin())
+        self._hang(self._points.on_validation_begin, guarded)
+        self._hang(self._points.on_validation_end, self._guard.callback(end))
+
+    def at_exit(self, callback: Callable[[], None]) -> None:
+        """Call back when the script has ended."""
+        guarded = self._guard.callback(callback)
+        self._exits.append(guarded)
+        atexit.register(guarded)
+
+    # --- the guest's side ---
+
+    def fail(self, error: BaseException) -> None:
+        """Undo this lever; the script goes on without it."""
+        self._guard.active = False
+        self.undo.undo_all()
+        self._mark("failed", f"{type(error).__name__}: {error}")
+
+    def report(self) -> None:
+        """Write what the lever has changed so far."""
+        if self._guard.active:
+            self._mark("applied" if self.changes else "no-effect", "")
+
+    def finish(self) -> None:
+        """Last report, at the end of the process."""
+        self.report()
+
+    def _mark(self, state: str, why: str) -> None:
+        self._reported = (state, self.changes)
+        self._watch.set_mark("lever", self.lever, state, self.changes, why)
+
+    def _hang(self, hooks: list[Any], hook: Any) -> None:
+        hooks.append(hook)
+        self.undo.add(lambda: hooks.remove(hook))
+
+    def _is_trained(self, module: Any) -> bool:
+        """Whether the module has parameters of its own that are being trained (a loss or a frozen teacher has none)."""
+        known = self._trained.get(module)
+        if known is None:
+            import torch
+
+            if id(module) in self._points.roots:
+                known = True
+            elif not torch.is_grad_enabled():
+                return False
+            else:
+                known = any(p.requires_grad for p in module.parameters())
+            self._trained[module] = known
+        return known

@@ -1,0 +1,75 @@
+"""The first run of a lap: the script as it is, watched long enough to be diagnosed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotlap.diagnose.diagnose import diagnose
+from hotlap.inject.run_script import script_of
+from hotlap.lap.session import Session
+from hotlap.records.errors import HotlapError
+from hotlap.records.findings import Findings
+from hotlap.trial.arm import Arm
+from hotlap.trial.budget import Budget
+from hotlap.trial.single import run_until
+
+__all__ = ["Baseline", "rediagnose", "run_baseline", "script_name"]
+
+BASELINE_SHARE = 0.15
+"""Share of the budget for the first run."""
+LEAST_S = 12.0
+"""Seconds of training wanted at least: something periodic (validation, checkpoints) should be among them."""
+MIN_STEPS = 40
+"""Steps wanted before anything is said (fewer only when the time is up)."""
+FIRST_STEP_S = 120.0
+"""A script that has made no step after this long is given up."""
+
+
+@dataclass
+class Baseline:
+    """The unmodified script: its arm (frozen, kept for comparisons) and what was found."""
+
+    arm: Arm
+    findings: Findings
+
+
+def run_baseline(session: Session) -> Baseline:
+    """Run the script unmodified in the sandbox until it can be diagnosed, and freeze it.
+
+    Raises HotlapError with the script's own reason when it ends, fails or hangs before enough steps.
+    """
+    session.stage = "diagnose"
+    options = session.options
+    arm = session.arm("baseline")
+    budget = Budget(first_step_s=FIRST_STEP_S)
+    longest = max(LEAST_S, options.budget_s * BASELINE_SHARE)
+    wanted = options.steps or MIN_STEPS
+    outcome = run_until(arm, budget, steps=wanted, seconds=longest, on_progress=session.on_progress)
+    ran = outcome.wall_s - (outcome.startup_s or 0.0)
+    if outcome.status == "enough" and options.steps is None and ran < LEAST_S:
+        outcome = run_until(arm, budget, seconds=LEAST_S - ran, on_progress=session.on_progress)
+    findings = rediagnose(session, arm)
+    if findings is None:
+        why = outcome.reason or "no optimiser step was seen"
+        raise HotlapError(
+            f"Nothing to diagnose: {why}.",
+            f"The script's output is in {arm.spec.output}. Hotlap watches `optimizer.step()` in Python processes below "
+            "the command; `python -I`/`-E` closes that door.",
+        )
+    return Baseline(arm, findings)
+
+
+def rediagnose(session: Session, arm: Arm) -> Findings | None:
+    """Findings of an arm as far as it has run; None when it has not made a step."""
+    timeline = session.timeline(arm)
+    if timeline is None:
+        return None
+    return diagnose(timeline, session.machine, script_name(session.options.command))
+
+
+def script_name(command: list[str]) -> str:
+    """What to call the script: ``train.py``, ``-m pkg.train`` or the command's first word."""
+    script = script_of(command)
+    if script is not None:
+        return script
+    return " ".join(command[1:3]) if "-m" in command[1:2] else command[0]

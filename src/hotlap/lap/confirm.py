@@ -1,0 +1,52 @@
+"""Causes are confirmed by taking them away: one throw-away arm per ablation, against the unmodified script."""
+
+from __future__ import annotations
+
+from hotlap.diagnose.confirm import with_ablation
+from hotlap.lap.baseline import Baseline
+from hotlap.lap.measure import measure
+from hotlap.lap.session import Session
+from hotlap.records.findings import Findings
+from hotlap.records.trials import Trial
+
+__all__ = ["confirm"]
+
+CONFIRM_UNTIL = 0.36
+"""Share of the budget by which confirming ends; what is left then stays observed."""
+MEASURE_S = 9.0
+MIN_SHARE = 0.03
+"""A cause below this share of the step is not worth a trial of its own."""
+PERIODIC = {"validation": "validation-cadence", "checkpoint": "checkpoint-blocking"}
+
+
+def confirm(session: Session, baseline: Baseline) -> tuple[Findings, list[Trial]]:
+    """Run the ablations that the findings ask for, largest first, while the budget's share lasts."""
+    findings = baseline.findings
+    trials: list[Trial] = []
+    shares: dict[str, float] = {}
+    for finding in findings.findings:
+        if finding.ablation is not None:
+            shares[finding.ablation] = shares.get(finding.ablation, 0.0) + finding.share
+    for ablation in sorted(shares, key=lambda a: -shares[a]):
+        if shares[ablation] < MIN_SHARE or session.left_s(CONFIRM_UNTIL) < MEASURE_S:
+            continue
+        trial = _without(session, baseline, findings, ablation)
+        trials.append(trial)
+        findings = with_ablation(findings, ablation, trial.interval, trial.reason)
+        if trial.interval is not None:
+            session.listener.line(f"without {ablation}: {trial.interval.ratio:.2f}x")
+    return findings, trials
+
+
+def _without(session: Session, baseline: Baseline, findings: Findings, ablation: str) -> Trial:
+    session.stage = f"confirm: without {ablation}"
+    extra: dict[str, object] = {}
+    if ablation == "validation":
+        places = [w for f in findings.findings if f.ablation == "validation" for w in f.where]
+        if places:
+            extra["validation"] = {"file": places[0].file, "function": places[0].function}
+    arm = session.arm(f"without-{ablation}", ablate=[ablation], **extra)
+    seconds = min(MEASURE_S, session.left_s(CONFIRM_UNTIL))
+    trial = measure(session, baseline.arm, arm, f"without {ablation}", seconds, without=ablation)
+    session.discard(arm)
+    return trial

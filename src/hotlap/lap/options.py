@@ -1,0 +1,51 @@
+"""What the user asked of a lap, and what the lap tells while it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["Listener", "Options", "Silent"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of ``hotlap speedup`` and ``hotlap diagnose``."""
+
+    command: list[str]
+    budget_s: float = 210.0
+    """Wall seconds for everything. The default leaves a whole ``hotlap speedup`` under four minutes."""
+    steps: int | None = None
+    """Steps of the first, diagnosing run; None: as many as its share of the budget allows."""
+    allow: frozenset[str] = frozenset({"bits", "maths", "distribution"})
+    only: frozenset[str] = frozenset()
+    skip: frozenset[str] = frozenset()
+    sandbox: bool = True
+    scratch: str | None = None
+    runs: Path | None = None
+    seeds: int = 3
+    margin: float | None = None
+    """Non-inferiority margin of the loss (share); None: from the baseline's own spread."""
+    confirm: bool = True
+    plan_path: Path = field(default_factory=lambda: Path("fast.yaml"))
+
+
+class Listener(Protocol):
+    """Hears of progress. The lap itself never prints."""
+
+    def update(self, stage: str, detail: str, arm: str, elapsed_s: float, budget_s: float, steps: int | None) -> None:
+        """What goes on now; called a few times a second at most."""
+
+    def line(self, text: str) -> None:
+        """Something worth keeping on screen."""
+
+
+class Silent:
+    """A listener that does not listen."""
+
+    def update(self, stage: str, detail: str, arm: str, elapsed_s: float, budget_s: float, steps: int | None) -> None:
+        """Nothing."""
+
+    def line(self, text: str) -> None:
+        """Nothing."""

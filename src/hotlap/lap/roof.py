@@ -1,0 +1,81 @@
+"""The roof: the same step on a resident batch, host work gone, with the numeric levers on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotlap.lap.measure import measure
+from hotlap.lap.session import Session
+from hotlap.lever.contract import Refusal
+from hotlap.lever.registry import levers
+from hotlap.records.call import ABLATIONS
+from hotlap.records.findings import Findings, Roof
+from hotlap.records.plan import PRESERVES, Move
+from hotlap.records.trials import Trial
+from hotlap.trial.arm import Arm
+
+__all__ = ["measure_roof", "numeric_moves"]
+
+MEASURE_S = 10.0
+SLOW_START_S = 5.0
+"""A numeric lever that takes longer to start (compilation) is left to the search."""
+
+
+def numeric_moves(session: Session, findings: Findings, kept: Sequence[Move] = ()) -> list[Move]:
+    """The numeric levers in ``kept``, or, before any was tried, the first setting of each that fits."""
+    known = levers()
+    moves = [m for m in kept if known[m.lever].NUMERIC]
+    if kept:
+        return moves
+    options = session.options
+    for lever in known.values():
+        if not lever.NUMERIC or lever.PRESERVES not in options.allow or lever.ID in options.skip:
+            continue
+        if set(lever.CONFLICTS) & {m.lever for m in moves}:
+            continue
+        finding = lever.evidence(findings)
+        settings = lever.settings(finding, findings, session.machine) if finding is not None else Refusal("")
+        if finding is None or isinstance(settings, Refusal) or not settings:
+            continue
+        if lever.gain(finding, findings, settings[0]).startup_s > SLOW_START_S:
+            continue
+        assert lever.PRESERVES in PRESERVES
+        moves.append(Move(lever.ID, settings[0], lever.PRESERVES))  # type: ignore[arg-type]
+    return moves
+
+
+def measure_roof(
+    session: Session, incumbent: Arm, findings: Findings, kept: Sequence[Move] = ()
+) -> tuple[Roof | None, Trial]:
+    """Measure the roof beside ``incumbent`` (the unmodified script, or the plan so far)."""
+    session.stage = "roof"
+    moves = numeric_moves(session, findings, kept)
+    arm = session.arm("roof", moves=moves, ablate=ABLATIONS, **_validation(findings))
+    trial = measure(session, incumbent, arm, "roof", MEASURE_S, precision=0.04, without="everything")
+    if trial.status != "measured" and moves and not kept:  # a numeric lever broke it: the roof without them
+        session.discard(arm)
+        arm = session.arm("roof-plain", ablate=ABLATIONS, **_validation(findings))
+        moves = []
+        trial = measure(session, incumbent, arm, "roof", MEASURE_S, precision=0.04, without="everything")
+    session.discard(arm)
+    if trial.interval is None:
+        return None, trial
+    now = findings.throughput
+    ratio = max(trial.interval.ratio, 1e-9)
+    how = "resident batch; validation, checkpoints and logging taken away"
+    if moves:
+        how += "; with " + ", ".join(m.lever for m in moves)
+    return (
+        Roof(
+            samples_per_s=None if now.samples_per_s is None else now.samples_per_s * ratio,
+            step_s=now.step_s / ratio,
+            share=min(1.0, 1.0 / ratio),
+            how=how,
+        ),
+        trial,
+    )
+
+
+def _validation(findings: Findings) -> dict[str, object]:
+    places = [w for f in findings.findings if f.ablation == "validation" for w in f.where]
+    return {"validation": {"file": places[0].file, "function": places[0].function}} if places else {}

@@ -1,0 +1,134 @@
+"""The search: pull the lever that promises most, measure, keep it or put it back, look again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hotlap.lap.baseline import Baseline, rediagnose
+from hotlap.lap.measure import measure
+from hotlap.lap.session import Session
+from hotlap.plan.choose import decide
+from hotlap.plan.match import Candidate, candidates, refusals
+from hotlap.records.findings import Findings, Roof
+from hotlap.records.plan import Move
+from hotlap.records.trials import LeverResult, Trial
+from hotlap.trial.arm import Arm
+
+__all__ = ["Search", "search"]
+
+SEARCH_UNTIL = 0.72
+"""Share of the budget by which the search ends; the rest is for the proof."""
+MEASURE_S = 9.0
+CLOSE_TO_ROOF = 0.97
+"""At this share of the roof the search ends: what is left is smaller than what a trial can see."""
+LONG_EPOCH_S = 15.0
+"""An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
+REPLAY_BATCHES = 24
+
+
+@dataclass
+class Search:
+    """Where the search stands: the plan so far, its arm, and what was tried."""
+
+    incumbent: Arm
+    findings: Findings
+    moves: list[Move] = field(default_factory=list)
+    results: list[LeverResult] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    cumulative: float = 1.0
+    tried: set[tuple[str, str]] = field(default_factory=set)
+    replayed: bool = False
+    """Whether the incumbent trains on the replayed first batches of its epoch."""
+
+
+def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof | None) -> Search:
+    """Try levers one by one until none pays, the roof is reached or the budget's share is spent."""
+    session.stage = "levers"
+    state = Search(baseline.arm, findings)
+    options = session.options
+    state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
+    while session.left_s(SEARCH_UNTIL) > MEASURE_S / 2:
+        if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
+            break
+        found = candidates(
+            state.findings,
+            session.machine,
+            options.allow,
+            options.only,
+            options.skip,
+            state.moves,
+            state.tried,
+            budget_s=session.left_s(SEARCH_UNTIL),
+        )
+        if not found:
+            break
+        _try(session, baseline, state, found[0])
+    return state
+
+
+def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:
+    setting_key = json.dumps(candidate.setting, sort_keys=True)
+    state.tried.add((candidate.lever, setting_key))
+    move = Move(candidate.lever, candidate.setting, candidate.preserves)
+    replay = REPLAY_BATCHES if state.replayed or _needs_replay(candidate, state.findings) else 0
+    arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay)
+    session.stage = f"try {candidate.lever}"
+    trial = measure(
+        session,
+        state.incumbent,
+        arm,
+        candidate.lever,
+        min(MEASURE_S, session.left_s(SEARCH_UNTIL)),
+        setting=candidate.setting,
+        startup_s=candidate.gain.startup_s,
+    )
+    state.trials.append(trial)
+    kept, reason = decide(trial)
+    ratio = trial.interval.ratio if trial.interval is not None else 1.0
+    old = state.incumbent
+    if kept:
+        assert trial.interval is not None
+        state.cumulative *= ratio
+        interval = trial.interval
+        state.moves.append(Move(move.lever, move.setting, move.preserves, ratio, interval.low, interval.high))
+        state.incumbent = arm
+        state.replayed = bool(replay)
+        state.findings = rediagnose(session, arm) or state.findings
+        if old is not baseline.arm:
+            session.discard(old)
+    else:
+        session.discard(arm)
+    base = baseline.findings.throughput.samples_per_s
+    result = LeverResult(
+        id=candidate.lever,
+        setting=candidate.setting,
+        preserves=candidate.preserves,
+        predicted=candidate.predicted,
+        measured=trial.interval,
+        kept=kept,
+        reason=reason,
+        samples_per_s=None if base is None else base * state.cumulative,
+        cumulative=state.cumulative if kept else None,
+    )
+    state.results.append(result)
+    session.listener.line(describe(result, state.moves))
+
+
+def describe(result: LeverResult, moves: Sequence[Move]) -> str:
+    """One line on a tried lever."""
+    if result.kept and result.measured is not None:
+        return f"+ {result.id}  {result.measured.ratio:.2f}x  ({result.cumulative:.2f}x in all)"
+    return f"  {result.id}  put back: {result.reason}"
+
+
+def _needs_replay(candidate: Candidate, findings: Findings) -> bool:
+    """A cache pays from the second epoch on; a long epoch is shortened so that the trial can see it."""
+    loader = findings.script.loader
+    if not candidate.lever.startswith("cache-") or loader is None:
+        return False
+    if loader.batches_per_epoch is None:
+        return False
+    return loader.batches_per_epoch * findings.throughput.step_s > LONG_EPOCH_S

@@ -1,0 +1,123 @@
+"""One lap's surroundings: run folder, machine, clock, and the making of arms."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hotlap.inject import door
+from hotlap.lap.options import Listener, Options
+from hotlap.records.call import Call
+from hotlap.records.machine import Machine
+from hotlap.records.plan import Move
+from hotlap.records.run_folder import RunFolder
+from hotlap.records.timeline import Timeline
+from hotlap.trial.arm import Arm, ArmSpec
+from hotlap.trial.collect import annotate
+from hotlap.trial.progress import Progress
+from hotlap.trial.sandbox import Sandbox
+
+__all__ = ["Session"]
+
+TRIAL_FLUSH_S = 0.2
+"""A trial's rows are read while it runs, so they are written more often than in a watched run."""
+
+
+class Session:
+    """Makes arms, counts them, and stops whatever is still running when the lap ends, however it ends."""
+
+    def __init__(self, options: Options, machine: Machine, folder: RunFolder, listener: Listener) -> None:
+        self.options = options
+        self.machine = machine
+        self.folder = folder
+        self.listener = listener
+        self.started = time.monotonic()
+        self.stage = "start"
+        shm = Path("/dev/shm")
+        self.scratch = Path(tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None))
+        self.sandbox = Sandbox.plan([folder.path, self.scratch], options.scratch) if options.sandbox else None
+        self._arms: list[Arm] = []
+        self._count = 0
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop every arm and remove the scratch folder."""
+        for arm in self._arms:
+            arm.stop()
+        if self.sandbox is not None:
+            self.sandbox.clean()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Wall seconds since the lap began."""
+        return time.monotonic() - self.started
+
+    def left_s(self, share: float = 1.0) -> float:
+        """Seconds until ``share`` of the budget is spent (never negative)."""
+        return max(0.0, self.options.budget_s * share - self.elapsed_s)
+
+    def arm(
+        self,
+        name: str,
+        moves: Sequence[Move] = (),
+        ablate: Sequence[str] = (),
+        seed_offset: int = 0,
+        **extra: object,
+    ) -> Arm:
+        """A new arm of the user's command, not yet started. ``extra``: ``replay_batches``, ``validation``."""
+        self._count += 1
+        name = f"{self._count:02d}-{name}"
+        timeline_dir = self.folder.timeline_dir(name)
+        replay = extra.pop("replay_batches", 0)
+        call = Call(
+            timeline_dir=str(timeline_dir),
+            mode="trial",
+            host_pid=0 if self.sandbox is not None else os.getpid(),
+            moves=list(moves),
+            ablate=list(ablate),
+            flush_s=TRIAL_FLUSH_S,
+            seed_offset=seed_offset,
+            replay_batches=replay if isinstance(replay, int) else 0,
+            cores=self.machine.cores,
+            scratch=str(self.scratch),
+            offline=True,
+            extra=dict(extra),
+        )
+        arm = Arm(
+            ArmSpec(
+                name=name,
+                command=self.options.command,
+                env=door.environment(call),
+                timeline_dir=timeline_dir,
+                cwd=Path.cwd(),
+                sandbox=self.sandbox,
+                output=timeline_dir / "output.txt",
+            )
+        )
+        self._arms.append(arm)
+        return arm
+
+    def discard(self, arm: Arm) -> None:
+        """Stop an arm that is no longer needed, so that it gives back its memory."""
+        arm.stop()
+
+    def on_progress(self, progress: Progress) -> None:
+        """Hand a trial's progress to the listener."""
+        self.listener.update(
+            self.stage, progress.note, progress.arm, self.elapsed_s, self.options.budget_s, progress.steps
+        )
+
+    def timeline(self, arm: Arm) -> Timeline | None:
+        """The arm's timeline so far, with source lines."""
+        timeline = arm.read()
+        return None if timeline is None else annotate(timeline)

@@ -1,0 +1,124 @@
+"""``hotlap speedup``: diagnose, confirm, find the roof, search, prove; each document written as soon as it exists."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from hotlap.diagnose.roofline import with_roof
+from hotlap.lap.baseline import Baseline, run_baseline
+from hotlap.lap.confirm import confirm
+from hotlap.lap.options import Listener, Options
+from hotlap.lap.prove import final_proof
+from hotlap.lap.roof import measure_roof
+from hotlap.lap.search import Search, search
+from hotlap.lap.session import Session
+from hotlap.plan.file import dump_plan
+from hotlap.records.findings import Findings
+from hotlap.records.machine import Machine
+from hotlap.records.plan import Plan
+from hotlap.records.proof import Proof
+from hotlap.records.run_folder import RunFolder, write_atomic
+from hotlap.records.trials import LeverResult, Trial
+
+__all__ = ["Outcome", "diagnose_in_trial", "speedup"]
+
+
+@dataclass
+class Outcome:
+    """What came of a lap, as far as it went."""
+
+    findings: Findings | None = None
+    levers: list[LeverResult] = field(default_factory=list)
+    proof: Proof | None = None
+    plan: Plan | None = None
+    plan_text: str = ""
+    plan_path: str | None = None
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def diagnose_in_trial(
+    options: Options, machine: Machine, folder: RunFolder, listener: Listener, outcome: Outcome
+) -> None:
+    """Diagnose the script in a sandboxed run: causes, confirmed by taking them away, and the roof.
+
+    Where ``outcome`` already has findings (of the user's own full run), these are confirmed.
+    """
+    with Session(options, machine, folder, listener) as session:
+        _examine(session, outcome)
+
+
+def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Listener, outcome: Outcome) -> None:
+    """The whole lap. ``outcome`` is filled as the lap goes, so that an interrupted one still has something to show."""
+    with Session(options, machine, folder, listener) as session:
+        baseline = _examine(session, outcome)
+        findings = baseline.findings
+        state = search(session, baseline, findings, findings.roof)
+        outcome.levers, outcome.refused = state.results, state.refused
+        outcome.trials += state.trials
+        folder.write("levers.json", outcome.levers)
+        if state.moves:
+            _conclude(session, baseline, state, outcome)
+            folder.write("levers.json", outcome.levers)
+
+
+def _examine(session: Session, outcome: Outcome) -> Baseline:
+    baseline = run_baseline(session)
+    if outcome.findings is not None:
+        baseline.findings = outcome.findings
+    outcome.findings = baseline.findings
+    session.folder.write("findings.json", baseline.findings)
+    if session.options.confirm:
+        roof, trial = measure_roof(session, baseline.arm, baseline.findings)
+        outcome.trials.append(trial)
+        findings, trials = confirm(session, baseline)
+        outcome.trials += trials
+        if roof is not None:
+            findings = with_roof(findings, roof)
+        else:
+            outcome.notes.append(f"The roof could not be measured: {trial.reason}")
+        baseline.findings = findings
+        outcome.findings = findings
+        session.folder.write("findings.json", findings)
+    return baseline
+
+
+def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outcome) -> None:
+    proof, trial = final_proof(session, baseline, state)
+    outcome.proof = proof
+    outcome.trials.append(trial)
+    session.folder.write("proof.json", proof)
+    if not proof.claimed or proof.quality.verdict == "refuted":
+        outcome.notes.append(_why_no_plan(proof))
+        return
+    interval = proof.speedup
+    plan = Plan(
+        moves=state.moves,
+        script=" ".join(session.options.command),
+        machine=_machine_name(session.machine),
+        torch=session.machine.torch or "",
+        speedup=interval.ratio if interval else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        created=time.strftime("%Y-%m-%d %H:%M:%S"),
+    )
+    outcome.plan, outcome.plan_text = plan, dump_plan(plan)
+    session.folder.write("plan.json", plan)
+    write_atomic(session.folder.path / "plan.yaml", outcome.plan_text)
+    if state.replayed:
+        outcome.notes.append(
+            "The speedup holds from the second epoch on: the trial repeated the first batches of the epoch, so that "
+            "the cache was warm."
+        )
+
+
+def _why_no_plan(proof: Proof) -> str:
+    if proof.quality.verdict == "refuted":
+        return f"No plan was written: {proof.quality.summary}"
+    return "No plan was written: the final trial could not tell the plan from the unmodified script."
+
+
+def _machine_name(machine: Machine) -> str:
+    return machine.accelerators[0].name if machine.accelerators else f"{machine.cpu}, {machine.cores} cores"
