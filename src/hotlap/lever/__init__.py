@@ -1,1 +1,1 @@
-"""Levers: optimisations as plug-ins, one file each under catalog/. They import records and torch, nothing else of ours."""
+"""Levers: optimisations as plug-ins, one file each under catalog/. They import records and torch, no other room."""

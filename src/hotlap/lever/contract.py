@@ -66,7 +66,8 @@ class Target(Protocol):
         """Call back once for each training DataLoader, just before it is iterated for the first time."""
 
     def wrap_iterator(self, wrapper: Callable[[DataLoader[Any], Any], Any]) -> None:
-        """Let ``wrapper(loader, iterator)`` return the iterator that the script gets at each epoch of a training loader."""
+        """Let ``wrapper(loader, iterator)`` return the iterator that the script gets, at each epoch of a training
+        loader."""
 
     def on_model(self, callback: Callable[[nn.Module], None]) -> None:
         """Call back once for each root module being trained, just before its first training forward."""

@@ -1,0 +1,135 @@
+"""Compute forward and backward in bf16 (or fp16) where the machine is faster in it.
+
+Evidence: The step is bound by compute in fp32, and the machine has a faster type (AVX-512 or AMX bf16, tensor cores).
+
+Gain: On a CPU with AVX-512 bf16 the step of convolutional models became 1.35 to 1.6 times faster, of a vision
+transformer 2.5 to 2.9 times (explicit attention; fused attention is slower there).
+
+Runtime: The outermost forward of each trained model runs under torch.autocast, and its floating outputs come back as
+fp32, so that losses outside stay in fp32. With fp16 the loss is scaled, gradients are unscaled before they accumulate,
+and a step with an overflow is skipped while the scale halves. A script that uses autocast itself is left alone.
+
+Source: with torch.autocast(device_type, dtype=torch.bfloat16): around the forward; a GradScaler for fp16.
+
+Risk: Weights and optimizer stay in fp32, but products are rounded to 8 bits (bf16). Loss curves of 60 steps followed
+fp32's on every model tried; quality is proved over seeds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.gains import of_compute
+from hotlap.lever.loss_scale import LossScale
+from hotlap.lever.nested import map_tensors
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+ID = "autocast"
+TREATS = ("precision",)
+PRESERVES = "maths"
+CONFLICTS = ()
+NUMERIC = True
+
+_RULES = {"dtype": Rule(str, choices=("bf16", "fp16"))}
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """Compute in fp32 where a faster type is at hand."""
+    return first(findings, TREATS)
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """bf16 where it is in hardware, else fp16 on an accelerator."""
+    model = findings.script.model
+    if model.get("autocast"):
+        return Refusal("The script uses autocast already.")
+    if model.get("dtype") not in (None, "float32", "torch.float32", "fp32"):
+        return Refusal(f"The model is {model['dtype']}, not fp32.")
+    if findings.script.device != "cpu":
+        if machine.fast_bf16:
+            return [{"dtype": "bf16"}]
+        fp16 = machine.has_gpu and all(a.fp16 for a in machine.accelerators)
+        return [{"dtype": "fp16"}] if fp16 else Refusal("The accelerator has no fast 16-bit type.")
+    if machine.has_gpu or not machine.fast_bf16:
+        flags = {"avx512_bf16", "amx_bf16"} & set(machine.cpu_flags)
+        return [{"dtype": "bf16"}] if flags else Refusal("This CPU has no bf16 in hardware.")
+    return [{"dtype": "bf16"}]
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """Prior: 1.35 to 2.9 times on the compute part; 1.1 to 2.5 on an accelerator."""
+    if findings.script.device != "cpu":
+        return of_compute(findings, 1.1, 2.5)
+    mostly_conv = (findings.script.model.get("conv_frac") or 0.0) > 0.5
+    return of_compute(findings, 1.35, 1.6 if mostly_conv else 2.9)
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """A type that this machine computes in hardware."""
+    wrong = check_setting(setting, _RULES)
+    if wrong is None and setting["dtype"] == "fp16" and not any(a.fp16 for a in machine.accelerators):
+        return "dtype is 'fp16', which needs an accelerator."
+    on_cpu = {"avx512_bf16", "amx_bf16"} & set(machine.cpu_flags)
+    if wrong is None and setting["dtype"] == "bf16" and not (machine.fast_bf16 or on_cpu):
+        return "dtype is 'bf16', which this machine does not compute in hardware."
+    return wrong
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Run trained roots under autocast."""
+    counted: set[int] = set()
+    scale = LossScale(target) if setting["dtype"] == "fp16" else None
+
+    def forward(module: nn.Module, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        import torch
+
+        parameter = next(module.parameters(), None)
+        if parameter is None or parameter.dtype is not torch.float32:
+            return call(*args, **kwargs)
+        kind = parameter.device.type
+        low = torch.bfloat16 if setting["dtype"] == "bf16" else torch.float16
+        if torch.is_autocast_enabled(kind):
+            return call(*args, **kwargs)
+        if id(module) not in counted:
+            counted.add(id(module))
+            target.changed()
+            if scale is not None:
+                scale.watch(module)
+        with torch.autocast(kind, dtype=low):
+            out = call(*args, **kwargs)
+        return map_tensors(out, lambda t: _as_fp32(t, low))
+
+    target.around_forward(forward)
+    if scale is not None:
+        target.around_backward(scale.backward)
+        target.around_step(scale.step)
+
+
+def _as_fp32(tensor: torch.Tensor, low: torch.dtype) -> torch.Tensor:
+    return tensor.float() if tensor.dtype is low else tensor
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """A ``with torch.autocast`` around the forward."""
+    where = place(*finding.where)
+    dtype = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}[setting["dtype"]]
+    device = "cpu" if setting["dtype"] == "bf16" else "cuda"
+    code = f"with torch.autocast({finding.evidence.get('device_type', device)!r}, dtype={dtype}):"
+    found = [Edit("wrap_with", where.file, where.line, target="forward", code=code)]
+    if setting["dtype"] == "fp16":
+        found.append(Edit("advice", where.file, where.line, advice="Scale the loss with torch.amp.GradScaler."))
+    return found

@@ -1,0 +1,111 @@
+"""Fetch the next batches in a thread while the step computes.
+
+Evidence: The step waits for data, and the loader works in the training process: an IterableDataset, a dataset that
+cannot be sent to worker processes, or a machine where workers cost more than they bring.
+
+Gain: What loading does outside Python's lock (decoding, file reads, large tensor operations) overlaps with compute, so
+that at best the data wait falls to max(0, load - compute). Pure Python work does not overlap.
+
+Runtime: The iterator of each epoch is wrapped; one thread draws from it in the same order and keeps a few batches.
+An exception reaches the loop where the batch would have been. The thread ends with the epoch, when the loop is left
+early, and at exit.
+
+Source: Wrap the loader: `for batch in fetch_ahead(loader, depth=2)` with a thread and a queue.
+
+Risk: The thread draws random numbers while the model does (dropout), so the draws interleave in another order: same
+law, other draws. A dataset that keeps state shared with the training loop without a lock is not safe. Ahead batches
+cost memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.fetch_ahead import FetchAhead
+from hotlap.lever.gains import bounded, load_seconds
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+ID = "background-fetch"
+TREATS = ("decode", "augment", "collate", "storage-read", "too-few-workers")
+PRESERVES = "distribution"
+CONFLICTS = ("loader-workers",)
+NUMERIC = False
+
+_RULES = {"depth": Rule(int, 1, 64)}
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """The largest cause of waiting for a DataLoader without workers."""
+    loader = findings.script.loader
+    return first(findings, TREATS) if loader is not None and loader.num_workers == 0 else None
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """A short queue; a longer one where batches are uneven."""
+    loader = findings.script.loader
+    if loader is None or loader.num_workers > 0:
+        return Refusal("The loader has workers that fetch ahead already.")
+    if machine.cores < 2 and findings.script.device == "cpu":
+        return Refusal("There is one core, and the training uses it.")
+    return [{"depth": 2}, {"depth": 8}]
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """At best loading hides behind compute; at worst a tenth of it does (Python's lock)."""
+    model = findings.step_model
+    hidden = min(load_seconds(model), model.compute_s)
+    high = min(hidden, model.data_wait_s)
+    if model.cores < 2:
+        high = min(high, model.io_wait_s or 0.0)
+    return bounded(findings, 0.1 * high, 0.8 * high, "modelled")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """Types and range."""
+    return check_setting(setting, _RULES)
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Wrap each epoch's iterator of a loader without workers."""
+    running: list[FetchAhead] = []
+
+    def ahead(loader: DataLoader[Any], iterator: Any) -> Any:
+        import torch
+
+        if loader.num_workers > 0 or torch.get_default_device().type != "cpu":
+            return iterator
+        for old in running:
+            old.stop()
+        target.changed()
+        wrapped = FetchAhead(iterator, setting["depth"])
+        running[:] = [wrapped]
+        return wrapped.outer()
+
+    def stop() -> None:
+        for old in running:
+            old.stop()
+
+    target.wrap_iterator(ahead)
+    target.at_exit(stop)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """The loop's iterator, wrapped by hand."""
+    where = place(*finding.where)
+    advice = (
+        f"Iterate over fetch_ahead(loader, depth={setting['depth']}): a thread and a queue.Queue around the loader."
+    )
+    return [Edit("advice", where.file, where.line, target="DataLoader", advice=advice)]

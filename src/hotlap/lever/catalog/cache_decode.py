@@ -1,0 +1,140 @@
+"""Keep decoded images, sounds and arrays in memory, so that each file is decoded once.
+
+Evidence: The step waits while samples are decoded or read from storage, epoch after epoch from the same files.
+
+Gain: After the first epoch a sample costs one copy from memory in place of its decoding: the load time falls by the
+decode time, times the share of the files that fit.
+
+Runtime: The well-known readers (PIL image loading, cv2.imread, soundfile.read, scipy.io.wavfile.read, numpy.load,
+torchaudio.load) look into a cache of files in memory first, shared by all workers and epochs. The key is path,
+modification time, size and arguments, so random augmentation stays random and a changed file is read anew. Callers get
+their own copy. The cache is bounded; what does not fit is decoded as before.
+
+Source: Decode once into an array on disk or in memory (numpy.save, a packed file), and read that in __getitem__.
+
+Risk: Memory for the decoded data, given in the setting. A reader that is not in the list, or that is handed an open
+file rather than a path, is not helped.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.file_cache import FileCache
+from hotlap.lever.gains import bounded, load_seconds, step_with_loader
+from hotlap.lever.readers import cached_image_load, cached_reader, cached_sound_read
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+ID = "cache-decode"
+TREATS = ("decode", "storage-read", "too-few-workers")
+PRESERVES = "bits"
+CONFLICTS = ()
+NUMERIC = False
+
+_RULES = {"max_bytes": Rule(int, 1 << 20)}
+_COPY_FRAC = 0.15
+"""What a hit costs of the decoding it replaces (a copy of a 160x160 image against its JPEG decoding), at most."""
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """Decoding or storage, where decoding was seen in a known reader."""
+    found = first(findings, TREATS)
+    decode_s = findings.step_model.decode_s
+    return found if found is not None and (decode_s or found.cause in ("decode", "storage-read")) else None
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """Half of the free memory (and of the memory file system), if the decoded data set fits."""
+    room = machine.memory_available_bytes // 2
+    if machine.shm_bytes is not None:
+        room = min(room, machine.shm_bytes // 2)
+    loader = findings.script.loader
+    if loader is not None and loader.sample_bytes and loader.dataset_len:
+        wanted = loader.sample_bytes * loader.dataset_len
+        if wanted > room:
+            gib = 1 << 30
+            return Refusal(f"The decoded data ({wanted / gib:.1f} GiB) does not fit half of the free memory.")
+    if room < 1 << 20:
+        return Refusal("No memory is free.")
+    return [{"max_bytes": room // (1 << 20) * (1 << 20)}]
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """The step model with the load time less decoding, for the share of samples that fits."""
+    model = findings.step_model
+    load = load_seconds(model)
+    decode = model.decode_s if model.decode_s is not None else min(finding.seconds_per_step, load)
+    waiting = model.io_wait_s or 0.0
+    loader, hit = findings.script.loader, 1.0
+    if loader is not None and loader.sample_bytes and loader.dataset_len:
+        hit = min(1.0, setting["max_bytes"] / (loader.sample_bytes * loader.dataset_len))
+    saved = hit * min(decode + waiting, load)
+    if model.workers == 0:
+        return bounded(findings, saved * (1 - 2 * _COPY_FRAC), saved * (1 - _COPY_FRAC), "modelled")
+    now = model.data_wait_s + model.compute_s
+    best, _ = step_with_loader(model, model.workers, None, load - saved * (1 - _COPY_FRAC))
+    return bounded(findings, 0.3 * (now - best), now - best, "modelled")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """Types, and no more than the machine's memory."""
+    wrong = check_setting(setting, _RULES)
+    if wrong is None and setting["max_bytes"] > machine.memory_bytes:
+        return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
+    return wrong
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Replace each known reader when its module is imported. What counts as a change is a decoded file kept."""
+    cache = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"])
+
+    def swap(owner: Any, name: str, new: Any) -> None:
+        target.replace(owner, name, new)
+        target.changed(-1)  # a reader that is never called is no effect
+
+    def images(module: ModuleType) -> None:
+        from PIL import Image  # type: ignore[import-not-found,unused-ignore]
+
+        swap(module.ImageFile, "load", cached_image_load(cache, Image, module.ImageFile.load))
+
+    def plain(name: str, *skip: str) -> Any:
+        def install(module: ModuleType) -> None:
+            kind = f"{module.__name__}.{name}"
+            swap(module, name, cached_reader(cache, kind, getattr(module, name), skip))
+
+        return install
+
+    target.on_import("PIL.ImageFile", images)
+    target.on_import("soundfile", lambda m: swap(m, "read", cached_sound_read(cache, m.read)))
+    target.on_import("cv2", plain("imread"))
+    target.on_import("scipy.io.wavfile", plain("read", "mmap"))
+    target.on_import("numpy", plain("load", "mmap_mode", "allow_pickle"))
+    target.on_import("torchaudio", plain("load"))
+    counted: list[bool] = []
+
+    def count(optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not counted and cache.used():  # also what workers kept
+            counted.append(True)
+            target.changed()
+        return step(*args, **kwargs)
+
+    target.around_step(count)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """Advice: where to keep what was decoded is the user's decision."""
+    where = place(*finding.where)
+    advice = "Decode each file once (numpy.save beside it, or one packed array) and read the decoded form here."
+    return [Edit("advice", where.file, where.line, advice=advice)]

@@ -1,0 +1,137 @@
+"""Keep whole samples of a data set that always gives the same sample for an index.
+
+Evidence: The step waits for decoding or for Python work per sample, and the samples do not change between epochs.
+
+Gain: After the first epoch a sample costs one copy from memory: the load time falls to collating, for the share of the
+samples that fits.
+
+Runtime: Before the first epoch the data set has to prove itself: drawn twice, several samples are equal bit for bit and
+no random state has moved; its code, and all of the user's code that it reaches, names nothing random, keeps no
+generator, writes no state and knows no epoch. Then __getitem__ of that data set looks into a cache in memory first,
+shared with forked workers.
+
+Source: Compute the features once (a packed file, a list of tensors) and index those.
+
+Risk: Randomness hidden from all of these tests (a C extension with its own state) would freeze. The test draws a few
+samples more than the script does. Memory for the samples, given in the setting.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.file_cache import FileCache
+from hotlap.lever.gains import bounded, load_seconds, step_with_loader
+from hotlap.lever.sample_codec import pack, unpack
+from hotlap.lever.sample_proof import deterministic, is_plain_index
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+ID = "cache-sample"
+TREATS = ("decode", "augment", "storage-read", "too-few-workers")
+PRESERVES = "bits"
+CONFLICTS = ()
+NUMERIC = False
+
+_RULES = {"max_bytes": Rule(int, 1 << 20)}
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """The largest cause of waiting for samples of a map-style data set."""
+    loader = findings.script.loader
+    return first(findings, TREATS) if loader is not None and not loader.iterable else None
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """Half of the free memory (and of the memory file system), if the samples fit."""
+    room = machine.memory_available_bytes // 2
+    if machine.shm_bytes is not None:
+        room = min(room, machine.shm_bytes // 2)
+    loader = findings.script.loader
+    if loader is None or loader.iterable:
+        return Refusal("There is no map-style data set.")
+    if loader.sample_bytes and loader.dataset_len and loader.sample_bytes * loader.dataset_len > room:
+        return Refusal("The samples do not fit half of the free memory.")
+    if room < 1 << 20:
+        return Refusal("No memory is free.")
+    return [{"max_bytes": room // (1 << 20) * (1 << 20)}]
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """The step model with loading reduced to collating; nothing if the data set turns out not to be deterministic."""
+    model = findings.step_model
+    load = load_seconds(model)
+    left = min(load, (model.collate_s or 0.0) + 0.1 * load)
+    best, _ = step_with_loader(model, model.workers, None, left)
+    return bounded(findings, 0.0, model.data_wait_s + model.compute_s - best, "modelled")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """Types, and no more than the machine's memory."""
+    wrong = check_setting(setting, _RULES)
+    if wrong is None and setting["max_bytes"] > machine.memory_bytes:
+        return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
+    return wrong
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Let each training data set prove itself, then put the cache before its ``__getitem__``."""
+    proven: dict[int, tuple[Any, str]] = {}
+    wrapped: set[type] = set()
+    cache = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"])
+
+    def consider(loader: DataLoader[Any]) -> None:
+        from torch.utils.data import Subset
+
+        dataset: Any = loader.dataset
+        while isinstance(dataset, Subset):
+            dataset = dataset.dataset
+        if id(dataset) in proven or not deterministic(dataset):
+            return
+        proven[id(dataset)] = (dataset, f"{len(proven)}")  # the reference keeps the id from being given to another
+        kind = type(dataset)
+        if kind in wrapped:
+            target.changed()
+            return
+        wrapped.add(kind)
+        target.replace(kind, "__getitem__", _cached(kind.__getitem__, proven, cache))
+
+    target.on_loader(consider)
+
+
+def _cached(draw: Any, proven: dict[int, tuple[Any, str]], cache: FileCache) -> Any:
+    def __getitem__(self: Any, index: Any) -> Any:
+        known = proven.get(id(self))
+        if known is None or not is_plain_index(index):
+            return draw(self, index)
+        key = f"{known[1]}|{index.__index__()}"
+        data = cache.get(key)
+        if data is not None:
+            return unpack(data)
+        sample = draw(self, index)
+        packed = pack(sample)
+        if packed is not None:
+            cache.put(key, packed)
+        return sample
+
+    return __getitem__
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """Advice: where to keep the samples is the user's decision."""
+    where = place(*finding.where)
+    advice = "The samples never change: compute them once, keep them in one array, and index that here."
+    return [Edit("advice", where.file, where.line, advice=advice)]

@@ -1,0 +1,146 @@
+"""Load batches in worker processes that stay alive between epochs.
+
+Evidence: The step waits for data while the DataLoader works in the training process, has fewer workers than the
+machine has cores for, or starts its workers anew each epoch.
+
+Gain: Loading overlaps with compute, so that the data wait falls to max(0, load / workers - compute). On few cores
+workers and torch threads fight, so both numbers are one decision: a step of 165 ms became 533 ms with one busy worker
+beside two spinning threads and 247 ms beside one thread.
+
+Runtime: Before the training loader is first iterated, its num_workers, prefetch_factor and persistent_workers are set
+in place; torch.set_num_threads is called when the setting asks for it. IterableDatasets are left alone (each worker
+would yield everything), and so are datasets that hold device tensors or cannot be sent to a worker.
+
+Source: DataLoader(..., num_workers=N, persistent_workers=True, prefetch_factor=4).
+
+Risk: Random draws made by augmentation move into the workers: same law, other draws. Persistent workers keep their own
+copy of the dataset, so changes that the script makes to it after the first epoch are not seen. Workers cost memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.gains import bounded, step_with_loader
+from hotlap.lever.knob import Knob
+from hotlap.lever.worker_safety import can_use_workers
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+ID = "loader-workers"
+TREATS = (
+    "too-few-workers", "decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned",
+    "thread-contention",
+)  # fmt: skip
+PRESERVES = "distribution"
+CONFLICTS = ("background-fetch",)
+NUMERIC = False
+
+_RULES = {
+    "workers": Rule(int, 1, 256),
+    "prefetch": Rule(int, 1, 64, optional=True),
+    "torch_threads": Rule(int, 1, 1024, optional=True),
+}
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """The largest cause of waiting for a map-style DataLoader."""
+    return first(findings, TREATS) if findings.script.loader is not None else None
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """Workers from the cores; the thread count that leaves them room first."""
+    loader = findings.script.loader
+    if loader is None:
+        return Refusal("The script has no DataLoader.")
+    if loader.iterable:
+        return Refusal("The dataset is an IterableDataset: each worker would yield all of it.")
+    cores = max(machine.cores // max(findings.script.world_size, 1), 1)
+    on_cpu = findings.script.device == "cpu"
+    if cores == 1 and on_cpu and loader.num_workers == 0:
+        return Refusal("There is one core, and the training uses it.")
+    found: list[Setting] = []
+    if loader.num_workers > 0 and not loader.persistent_workers:
+        found.append({"workers": loader.num_workers, "prefetch": loader.prefetch_factor, "torch_threads": None})
+    spare = [1] if on_cpu and cores <= 2 else []
+    for workers in dict.fromkeys([min(cores, 16), min(max(cores - 1, 1), 16), 1]):
+        threads = [max(cores - workers, 1), None] if on_cpu else [None]
+        for torch_threads in dict.fromkeys([*spare, *threads]):
+            setting = {"workers": workers, "prefetch": 4, "torch_threads": torch_threads}
+            if setting not in found and (workers != loader.num_workers or torch_threads is not None):
+                found.append(setting)
+    found.sort(key=lambda s: -_mid(gain(finding, findings, s)))
+    return found[:4]
+
+
+def _mid(gain: Gain) -> float:
+    return (gain.low_s + gain.high_s) / 2
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """Data wait and compute of today minus those of the step model with the new workers and threads."""
+    model = findings.step_model
+    now = model.data_wait_s + model.compute_s
+    best, worst = step_with_loader(model, setting["workers"], setting["torch_threads"])
+    kept_alive = 0.7 * model.epoch_start_s if model.workers else 0.0
+    same = model.workers == setting["workers"] and setting["torch_threads"] is None
+    if same:
+        return bounded(findings, 0.3 * kept_alive, model.epoch_start_s, "modelled")
+    return bounded(findings, now - worst, now - best + kept_alive, "modelled")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """Types, and no more workers than four per core."""
+    wrong = check_setting(setting, _RULES)
+    if wrong is None and setting["workers"] > 4 * machine.cores:
+        return f"workers is {setting['workers']}, expected at most {4 * machine.cores} on {machine.cores} cores."
+    return wrong
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Change each training loader just before it is first iterated."""
+
+    def change(loader: DataLoader[Any]) -> None:
+        if not can_use_workers(loader):
+            return
+        if loader.num_workers != setting["workers"]:
+            target.replace(loader, "num_workers", setting["workers"])
+        if setting["prefetch"] is not None and loader.prefetch_factor != setting["prefetch"]:
+            target.replace(loader, "prefetch_factor", setting["prefetch"])
+        if not loader.persistent_workers:
+            target.replace(loader, "persistent_workers", True)
+        _set_threads(target, setting["torch_threads"])
+
+    target.on_loader(change)
+
+
+def _set_threads(target: Target, threads: int | None) -> None:
+    import torch
+
+    if threads is not None and torch.get_num_threads() != threads:
+        target.replace(Knob(torch.get_num_threads, torch.set_num_threads), "value", threads)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """Keywords of the DataLoader, and the thread count before it."""
+    where = place(*finding.where)
+    keywords = {"num_workers": setting["workers"], "persistent_workers": True}
+    if setting["prefetch"] is not None:
+        keywords["prefetch_factor"] = setting["prefetch"]
+    found = [Edit("set_keyword", where.file, where.line, target="DataLoader", keywords=keywords)]
+    if setting["torch_threads"] is not None:
+        code = f"torch.set_num_threads({setting['torch_threads']})"
+        found.append(Edit("insert_before", where.file, where.line, target="DataLoader", code=code))
+    return found

@@ -1,0 +1,106 @@
+"""Give compute the threads that are left over by everything else, and let waiting threads sleep.
+
+Evidence: Torch's threads and the loader's workers together exceed the cores, and the step is slower for it.
+
+Gain: A step of 165 ms alone became 533 ms with one busy worker beside two spinning OpenMP threads, 333 ms with passive
+waiting and 247 ms with one torch thread.
+
+Runtime: torch.set_num_threads before the first training forward; OMP_WAIT_POLICY=PASSIVE in the environment, where the
+setting asks for it.
+
+Source: torch.set_num_threads(N) at the start; OMP_WAIT_POLICY=PASSIVE in front of the command.
+
+Risk: Sums over more or fewer threads round differently. Without busy workers fewer threads are slower.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.gains import bounded
+from hotlap.lever.knob import Knob
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    from torch import nn
+
+ID = "threads"
+TREATS = ("thread-contention",)
+PRESERVES = "maths"
+CONFLICTS = ()
+NUMERIC = False
+
+_RULES = {"torch_threads": Rule(int, 1, 1024), "passive": Rule(bool)}
+_POLICY = "OMP_WAIT_POLICY"
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """Threads and workers that fight for the cores."""
+    return first(findings, TREATS)
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """The cores that workers leave; then as many as now, but waiting passively; then one."""
+    model = findings.step_model
+    cores = max(machine.cores // max(findings.script.world_size, 1), 1)
+    left = max(cores - model.workers, 1)
+    now = max(model.torch_threads, 1)
+    found: list[Setting] = []
+    for threads, passive in ((left, False), (left, True), (min(now, cores), True), (1, False)):
+        setting = {"torch_threads": threads, "passive": passive}
+        if setting not in found and (threads != now or passive):
+            found.append(setting)
+    return found or Refusal("There is one core and one thread.")
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """Up to what the finding says; less when threads and workers still exceed the cores."""
+    model = findings.step_model
+    crowded = setting["torch_threads"] + model.workers > model.cores
+    most = finding.seconds_per_step * (0.6 if crowded and not setting["passive"] else 1.0)
+    return bounded(findings, 0.0, most, "modelled")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """Types, and no more threads than cores."""
+    wrong = check_setting(setting, _RULES)
+    if wrong is None and setting["torch_threads"] > machine.cores:
+        return f"torch_threads is {setting['torch_threads']}, expected at most {machine.cores}, the cores here."
+    return wrong
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """The waiting policy is read once, when the OpenMP runtime starts."""
+    return {_POLICY: "PASSIVE"} if setting["passive"] else {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Set the threads just before training starts, after the script's own settings."""
+    if setting["passive"] and os.environ.get(_POLICY) == "PASSIVE":
+        target.changed()
+    done: list[bool] = []
+
+    def set_threads(module: nn.Module) -> None:
+        import torch
+
+        if not done and torch.get_num_threads() != setting["torch_threads"]:
+            target.replace(Knob(torch.get_num_threads, torch.set_num_threads), "value", setting["torch_threads"])
+        done.append(True)
+
+    target.on_model(set_threads)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """The call at the start, and the variable in front of the command."""
+    where = place(*finding.where)
+    code = f"torch.set_num_threads({setting['torch_threads']})"
+    found = [Edit("insert_before", where.file, where.line, code=code)]
+    if setting["passive"]:
+        found.append(Edit("advice", where.file, where.line, advice=f"Start the script with {_POLICY}=PASSIVE."))
+    return found

@@ -1,0 +1,102 @@
+"""A thread that draws from an iterator ahead of its reader, in order."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["FetchAhead"]
+
+_DATA, _ERROR, _END = 0, 1, 2
+
+
+class FetchAhead:
+    """The thread and its queue. The loop holds :meth:`outer`; when that is dropped (``break``), the thread ends.
+
+    The thread starts with the first batch asked for, so that an iterator that is never read draws nothing.
+    """
+
+    def __init__(self, iterator: Iterator[Any], depth: int) -> None:
+        self._iterator = iterator
+        self._queue: queue.Queue[tuple[int, Any]] = queue.Queue(maxsize=depth)
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._ended = False
+
+    def outer(self) -> Iterator[Any]:
+        """The iterator for the loop."""
+        reader = _Reader(self)
+        weakref.finalize(reader, self._stopped.set)
+        return reader
+
+    def next(self) -> Any:
+        """The next batch; raises what the iterator raised, in its place."""
+        if self._thread is None and not self._ended:
+            self._start()
+        if self._ended:
+            raise StopIteration
+        kind, value = self._queue.get()
+        if kind == _DATA:
+            return value
+        self._ended = True
+        if kind == _ERROR:
+            raise value
+        raise StopIteration
+
+    def _start(self) -> None:
+        import torch
+
+        grad = torch.is_grad_enabled()
+        self._thread = threading.Thread(target=self._run, args=(grad,), name="hotlap-fetch-ahead", daemon=True)
+        self._thread.start()
+
+    def _run(self, grad: bool) -> None:
+        import torch
+
+        torch.set_grad_enabled(grad)  # grad mode belongs to a thread, and a new one starts with it on
+        try:
+            for value in self._iterator:
+                if not self._put((_DATA, value)):
+                    return
+            self._put((_END, None))
+        except BaseException as err:
+            self._put((_ERROR, err))
+
+    def _put(self, entry: tuple[int, Any]) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(entry, timeout=0.05)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the thread after the batch that it is at; waits at most ``timeout_s`` seconds."""
+        self._stopped.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+
+
+class _Reader:
+    """What the loop holds. Unknown attributes come from the wrapped iterator (``_num_workers``, ``_dataset``, ...)."""
+
+    def __init__(self, ahead: FetchAhead) -> None:
+        self._ahead = ahead
+
+    def __iter__(self) -> _Reader:
+        return self
+
+    def __next__(self) -> Any:
+        return self._ahead.next()
+
+    def __len__(self) -> int:
+        return len(self._ahead._iterator)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_ahead":
+            raise AttributeError(name)
+        return getattr(self._ahead._iterator, name)

@@ -1,0 +1,77 @@
+"""A cache of bytes in files, shared by the training process and its loader workers, bounded, never half written."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+
+__all__ = ["FileCache"]
+
+_UNIT = 4096
+"""Bytes that one byte of the usage file stands for (a page, what the smallest file costs on tmpfs)."""
+
+
+class FileCache:
+    """Files named by a hash of their key, under ``folder``.
+
+    Full means full: nothing is evicted, since under a random order each entry is as likely to be wanted as another and
+    a pinned part beats a rolling one. Usage is counted across processes by the size of one append-only file, so that no
+    lock is needed; concurrent writers may pass the bound by one entry each.
+    """
+
+    def __init__(self, folder: str, max_bytes: int) -> None:
+        self._folder = folder
+        self._usage = os.path.join(folder, "usage")
+        self._max_units = max_bytes // _UNIT
+        self._full = False
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+
+    def _path(self, key: str) -> str:
+        return os.path.join(self._folder, hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
+
+    def get(self, key: str) -> bytearray | None:
+        """A fresh copy of the bytes under ``key``, the caller's to keep and change."""
+        try:
+            with open(self._path(key), "rb", buffering=0) as file:
+                data = bytearray(os.fstat(file.fileno()).st_size)
+                return data if file.readinto(data) == len(data) else None
+        except FileNotFoundError:
+            return None
+
+    def put(self, key: str, data: bytes) -> bool:
+        """Store, unless the cache or its disk is full. Returns whether it was stored."""
+        units = len(data) // _UNIT + 1
+        if self._full or self.used_units() + units > self._max_units:
+            self._full = True
+            return False
+        path = self._path(key)
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
+        try:
+            with open(temporary, "wb", buffering=0) as file:
+                written = file.write(data)
+            if written != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
+            os.replace(temporary, path)
+            with open(self._usage, "ab", buffering=0) as file:
+                file.write(bytes(units))
+        except OSError as err:
+            if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
+                raise
+            self._full = True  # no room, or the folder is gone: read as before
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            return False
+        return True
+
+    def used_units(self) -> int:
+        """Units of 4 KiB stored so far, by all processes."""
+        try:
+            return os.stat(self._usage).st_size
+        except FileNotFoundError:
+            return 0
+
+    def used(self) -> bool:
+        """Whether any process has stored anything."""
+        return os.path.exists(self._usage)

@@ -1,0 +1,143 @@
+"""Caching wrappers of the well-known readers: same arguments, same results, each result the caller's own copy."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from hotlap.lever.file_cache import FileCache
+from hotlap.lever.sample_codec import pack, unpack
+
+__all__ = ["cached_image_load", "cached_reader", "cached_sound_read", "file_key"]
+
+_WHOLE_FILE_BYTES = 8 << 20
+"""Sound files up to this size are decoded whole for a part of them."""
+_EXACT_SEEK = (".wav", ".flac")
+"""Formats in which reading a part gives the same samples as cutting the whole."""
+_IMAGE_FORMATS = ("JPEG", "PNG", "BMP", "PPM")
+_IMAGE_MODES = ("L", "RGB", "RGBA", "CMYK")
+
+
+def file_key(path: Any) -> str | None:
+    """Absolute path, modification time and size, or None for what is no path to an existing regular file."""
+    if not isinstance(path, str | os.PathLike):
+        return None
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        return None
+    try:
+        facts = os.stat(name)
+    except (OSError, ValueError):
+        return None  # the reader itself says what is wrong
+    return f"{os.path.abspath(name)}|{facts.st_mtime_ns}|{facts.st_size}|{facts.st_ino}"
+
+
+def _simple(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(_simple(v) for v in value)
+    return value is None or isinstance(value, str | int | float | bool | type)
+
+
+def _through(cache: FileCache, key: str, read: Callable[[], Any]) -> Any:
+    data = cache.get(key)
+    if data is not None:
+        return unpack(data)
+    value = read()
+    packed = pack(value)
+    if packed is not None:
+        cache.put(key, packed)
+    return value
+
+
+def cached_reader(
+    cache: FileCache, kind: str, read: Callable[..., Any], skip: tuple[str, ...] = ()
+) -> Callable[..., Any]:
+    """``read(path, ...)`` through the cache. Calls with a keyword of ``skip`` that is not None, or with arguments that
+    are not plain values, go to ``read`` itself."""
+
+    @functools.wraps(read)
+    def reader(*args: Any, **kwargs: Any) -> Any:
+        key = file_key(args[0]) if args else None
+        rest = (args[1:], sorted(kwargs.items()))
+        plain = all(_simple(v) for v in args[1:]) and all(_simple(v) for v in kwargs.values())
+        if key is None or not plain or any(kwargs.get(name) for name in skip):
+            return read(*args, **kwargs)
+        return _through(cache, f"{kind}|{key}|{rest!r}", lambda: read(*args, **kwargs))
+
+    return reader
+
+
+def cached_sound_read(cache: FileCache, read: Callable[..., Any]) -> Callable[..., Any]:
+    """``soundfile.read`` through the cache. A part of a WAV or FLAC file is cut from the whole, so that random crops
+    of one file share one entry."""
+
+    whole = cached_reader(cache, "soundfile", read, skip=("out",))
+
+    @functools.wraps(read)
+    def reader(file: Any, *args: Any, **kwargs: Any) -> Any:
+        part: dict[str, Any] = {k: kwargs[k] for k in ("frames", "start", "stop") if k in kwargs}
+        rest = {k: v for k, v in kwargs.items() if k not in part}
+        if args or not part or set(rest) - {"dtype", "always_2d"} or not _can_cut(file, part):
+            return whole(file, *args, **kwargs)
+        data, rate = whole(file, **rest)
+        start, frames, stop = part.get("start", 0), part.get("frames", -1), part.get("stop")
+        if start > len(data) or (stop is not None and stop < start):
+            return read(file, **kwargs)
+        end = stop if stop is not None else (start + frames if frames >= 0 else len(data))
+        return data[start:end].copy(), rate
+
+    return reader
+
+
+def _can_cut(file: Any, part: dict[str, Any]) -> bool:
+    start, frames, stop = part.get("start", 0), part.get("frames", -1), part.get("stop")
+    if not isinstance(file, str | os.PathLike) or not str(file).lower().endswith(_EXACT_SEEK):
+        return False
+    if type(start) is not int or start < 0 or type(frames) is not int:
+        return False
+    if stop is not None and (type(stop) is not int or stop < 0 or frames >= 0):
+        return False
+    try:
+        return os.stat(file).st_size <= _WHOLE_FILE_BYTES
+    except OSError:
+        return False
+
+
+def cached_image_load(cache: FileCache, image_module: Any, load: Callable[..., Any]) -> Callable[..., Any]:
+    """``ImageFile.load`` through the cache, for images opened by path in a format of one frame and in a plain mode."""
+
+    @functools.wraps(load)
+    def loader(self: Any, *args: Any, **kwargs: Any) -> Any:
+        key = _image_key(self)
+        if key is None or args or kwargs:
+            return load(self)
+        data = cache.get(key)
+        if data is None:
+            result = load(self)
+            cache.put(key, self.tobytes())
+            return result
+        self.im = image_module.frombytes(self.mode, self.size, bytes(data)).im
+        self.tile = []
+        self.readonly = 0
+        if getattr(self, "_exclusive_fp", False) and getattr(self, "_close_exclusive_fp_after_loading", False):
+            self.fp.close()
+        self.fp = None
+        return self.im.pixel_access(self.readonly)
+
+    return loader
+
+
+def _image_key(image: Any) -> str | None:
+    """What the decoded pixels depend on; draft mode and its scale stand in size, mode and tile."""
+    path = getattr(image, "filename", "")
+    if not path or not image.tile or image.fp is None or image.format not in _IMAGE_FORMATS:
+        return None
+    if image.mode not in _IMAGE_MODES or getattr(image, "is_animated", False):
+        return None
+    if image.format == "PNG" and ("transparency" in image.info or getattr(image, "_text", None) is not None):
+        return None
+    scale = getattr(image, "decoderconfig", ()), getattr(image, "decodermaxblock", 0)
+    key = file_key(path)
+    return None if key is None else f"PIL|{key}|{image.format}|{image.mode}|{image.size}|{image.tile!r}|{scale}"

@@ -1,0 +1,109 @@
+"""Samples as bytes: tensors, arrays and plain values, nested, without torch.save and without importing numpy."""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+import struct
+import sys
+from typing import Any
+
+__all__ = ["pack", "same_bits", "unpack"]
+
+_ALIGN = 64
+_HEAD = struct.Struct("<Q")
+
+
+def pack(value: Any) -> bytes | None:
+    """``value`` as bytes, or None when it holds anything but CPU tensors without gradient, numeric arrays and plain
+    values in tuples, lists and dicts."""
+    buffers: list[Any] = []
+    try:
+        skeleton = _flatten(value, buffers)
+    except TypeError:
+        return None
+    head = pickle.dumps((skeleton, [len(b) for b in buffers]), protocol=5)
+    out = bytearray(_HEAD.pack(len(head)) + head)
+    for buffer in buffers:
+        out += bytes(-len(out) % _ALIGN)
+        out += buffer
+    return bytes(out)
+
+
+def unpack(data: bytearray) -> Any:
+    """The value; its tensors and arrays are writable views of ``data``, which must be the caller's own copy."""
+    (size,) = _HEAD.unpack_from(data)
+    skeleton, sizes = pickle.loads(memoryview(data)[_HEAD.size : _HEAD.size + size])
+    offsets, at = [], _HEAD.size + size
+    for length in sizes:
+        at += -at % _ALIGN
+        offsets.append((at, length))
+        at += length
+    if at != len(data):
+        raise ValueError(f"a packed sample of {at} bytes has {len(data)}")
+    return _rebuild(skeleton, data, offsets)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two samples are equal bit for bit (NaN equals itself); False for what cannot be packed."""
+    left = pack(a)
+    return left is not None and left == pack(b)
+
+
+def _flatten(value: Any, buffers: list[Any]) -> tuple[str, Any]:
+    kind = type(value)
+    if value is None or kind in (int, float, bool, str, bytes, complex):
+        return "v", value
+    if kind is tuple or kind is list:
+        return kind.__name__[0], [_flatten(v, buffers) for v in value]
+    if kind is dict:
+        return "d", [(_flatten(k, buffers), _flatten(v, buffers)) for k, v in value.items()]
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and kind is numpy.ndarray and value.dtype.kind in "biufc" and value.flags.c_contiguous:
+        buffers.append(value.tobytes())
+        return "n", (len(buffers) - 1, value.dtype.str, value.shape)
+    torch = sys.modules.get("torch")
+    if torch is not None and kind is torch.Tensor:
+        return "x", _flatten_tensor(torch, value, buffers)
+    raise TypeError(f"a {kind.__name__} is not cached")
+
+
+def _flatten_tensor(torch: Any, value: Any, buffers: list[Any]) -> tuple[int, str, tuple[int, ...], bool]:
+    if value.device.type != "cpu" or value.requires_grad or value.layout is not torch.strided or value.is_quantized:
+        raise TypeError("only plain CPU tensors are cached")
+    turned = value.dim() == 2 and not value.is_contiguous() and value.t().is_contiguous()
+    data = value.t() if turned else value
+    if not data.is_contiguous() or data.is_conj() or data.is_neg():
+        raise TypeError("only contiguous tensors are cached")
+    buffers.append(ctypes.string_at(data.data_ptr(), data.numel() * data.element_size()) if data.numel() else b"")
+    return len(buffers) - 1, str(value.dtype).removeprefix("torch."), tuple(data.shape), turned
+
+
+def _rebuild(node: tuple[str, Any], data: bytearray, offsets: list[tuple[int, int]]) -> Any:
+    kind, body = node
+    if kind == "v":
+        return body
+    if kind in "tl":
+        parts = [_rebuild(v, data, offsets) for v in body]
+        return tuple(parts) if kind == "t" else parts
+    if kind == "d":
+        return {_rebuild(k, data, offsets): _rebuild(v, data, offsets) for k, v in body}
+    at, _ = offsets[body[0]]
+    if kind == "n":
+        numpy = sys.modules["numpy"]
+        dtype = numpy.dtype(body[1])
+        count = 1
+        for size in body[2]:
+            count *= size
+        return numpy.frombuffer(data, dtype=dtype, count=count, offset=at).reshape(body[2])
+    torch = sys.modules["torch"]
+    _, name, shape, turned = body
+    dtype = getattr(torch, name)
+    count = 1
+    for size in shape:
+        count *= size
+    if count == 0:
+        tensor = torch.empty(shape, dtype=dtype)
+    else:
+        tensor = torch.frombuffer(data, dtype=dtype, count=count, offset=at).reshape(shape)
+    return tensor.t() if turned else tensor

@@ -1,0 +1,71 @@
+"""Letting everything that could look for a file wait until it has been written."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import subprocess
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from hotlap.lever.contract import Target
+from hotlap.lever.pending_saves import PendingSaves
+
+__all__ = ["settle_before"]
+
+_FILE_FUNCTIONS = ("stat", "lstat", "replace", "rename", "remove", "unlink", "listdir", "scandir", "link", "symlink",
+                   "rmdir", "access", "open")  # fmt: skip
+_ABILITIES = ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "supports_effective_ids")
+
+
+def settle_before(target: Target, pending: PendingSaves) -> None:
+    """Put a wait before the file functions of ``os``, ``open``, ``torch.load``, new processes and ``os._exit``.
+
+    While nothing is pending each costs one truth test. None of them counts as a change.
+    """
+
+    def swap(owner: Any, name: str, new: Any) -> None:
+        target.replace(owner, name, new)
+        target.changed(-1)
+
+    waiting = {getattr(os, name): _waiting(getattr(os, name), pending) for name in _FILE_FUNCTIONS if hasattr(os, name)}
+    for name in _ABILITIES:  # the standard library asks these sets what a function can do
+        able: set[Any] = getattr(os, name, set())
+        swap(os, name, able | {new for old, new in waiting.items() if old in able})
+    for old, new in waiting.items():
+        swap(os, old.__name__, new)
+    swap(builtins, "open", _waiting(builtins.open, pending))
+    swap(io, "open", builtins.open)
+    for name in ("system", "_exit"):
+        if hasattr(os, name):
+            swap(os, name, _waiting_for_all(getattr(os, name), pending))
+    swap(subprocess.Popen, "__init__", _waiting_for_all(subprocess.Popen.__init__, pending))
+
+    def torch_ready(module: ModuleType) -> None:
+        swap(module, "load", _waiting(module.load, pending))
+
+    target.on_import("torch", torch_ready)
+
+
+def _waiting(call: Callable[..., Any], pending: PendingSaves) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def waits(*args: Any, **kwargs: Any) -> Any:
+        if pending.busy():
+            for path in args[:2] or [kwargs[k] for k in ("path", "src", "dst", "file", "f") if k in kwargs] or ["."]:
+                pending.settle(path)
+        return call(*args, **kwargs)
+
+    return waits
+
+
+def _waiting_for_all(call: Callable[..., Any], pending: PendingSaves) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def waits(*args: Any, **kwargs: Any) -> Any:
+        if pending.busy():
+            pending.settle()
+        return call(*args, **kwargs)
+
+    return waits

@@ -1,0 +1,35 @@
+"""Which candidate to try first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotlap.plan.match import Candidate
+from hotlap.plan.predict import middle_s
+from hotlap.records.plan import PRESERVES
+
+__all__ = ["order"]
+
+_STARTUP_SHARE = 0.25
+"""A lever whose start alone takes more than this share of the budget left is not tried."""
+_TIE = 0.02
+"""Predictions this close are a tie; the safer lever goes first."""
+
+
+def order(candidates: Sequence[Candidate], budget_s: float | None = None, steps: int | None = None) -> list[Candidate]:
+    """Best predicted first; on a tie the one that changes less (bits, maths, distribution, goal), then by id.
+
+    ``budget_s``: seconds left for trials, None unlimited. ``steps``: how many steps the user's run will take, None
+    unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out.
+    """
+    affordable = [c for c in candidates if _pays(c, budget_s, steps)]
+    return sorted(affordable, key=lambda c: (-round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever))
+
+
+def _pays(candidate: Candidate, budget_s: float | None, steps: int | None) -> bool:
+    startup = candidate.gain.startup_s
+    if startup <= 0:
+        return True
+    if budget_s is not None and startup > _STARTUP_SHARE * budget_s:
+        return False
+    return steps is None or startup < middle_s(candidate.gain) * steps

@@ -1,0 +1,36 @@
+"""From seconds saved to throughput ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hotlap.lever.contract import Gain
+
+__all__ = ["combined_ratio", "middle_s", "predicted_ratio"]
+
+_LEAST = 0.02
+"""No prediction leaves less than this share of the step."""
+
+
+def middle_s(gain: Gain) -> float:
+    """Middle of the interval, seconds per step."""
+    return (gain.low_s + gain.high_s) / 2
+
+
+def predicted_ratio(step_s: float, gain: Gain) -> float:
+    """Predicted throughput ratio of one lever: step_s / (step_s - middle of the gain). 1.0 when the step is unknown."""
+    if step_s <= 0:
+        return 1.0
+    return step_s / max(step_s - middle_s(gain), _LEAST * step_s)
+
+
+def combined_ratio(step_s: float, gains: Iterable[Gain]) -> float:
+    """Predicted ratio of several levers together.
+
+    Each saves its share of what the ones before it left: seconds hidden by one lever cannot be saved again by another,
+    so shares multiply rather than add.
+    """
+    left = 1.0
+    for gain in gains:
+        left /= predicted_ratio(step_s, gain)
+    return 1.0 / max(left, _LEAST)
