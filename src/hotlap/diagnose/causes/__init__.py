@@ -1,0 +1,1 @@
+"""One file per cause: its id in ``CAUSE``, and ``find(view)`` giving the finding or None."""

@@ -1,0 +1,44 @@
+"""precision: compute runs in fp32 where this machine has a faster type."""
+
+from __future__ import annotations
+
+from hotlap.diagnose.script import model_facts
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Finding
+from hotlap.records.machine import Machine
+
+CAUSE = "precision"
+
+
+def _faster(machine: Machine, on_device: bool) -> str | None:
+    if not on_device:
+        return "bf16" if (machine.fast_bf16 and not machine.has_gpu) or _cpu_bf16(machine) else None
+    for name in ("bf16", "fp16", "tf32"):
+        if machine.accelerators and all(getattr(a, name) for a in machine.accelerators):
+            return name
+    return None
+
+
+def _cpu_bf16(machine: Machine) -> bool:
+    return "avx512_bf16" in machine.cpu_flags or "amx_bf16" in machine.cpu_flags
+
+
+def find(view: View) -> Finding | None:
+    """A prior only: what a 16-bit type saves depends on the layers, and is measured by the lever."""
+    model = model_facts(view.timeline)
+    dtype = str(model.get("dtype") or "").removeprefix("torch.")
+    if dtype != "float32" or model.get("autocast"):
+        return None
+    faster = _faster(view.machine, view.on_device)
+    if faster is None:
+        return None
+    prior = view.policy.autocast_prior
+    evidence = {"dtype": dtype, "faster": faster, "compute_s": view.compute_s, "basis": "prior", "prior": prior}
+    advice = (
+        "Call torch.set_float32_matmul_precision('high')." if faster == "tf32"
+        else f"Run the forward under torch.autocast in {faster}."
+    )  # fmt: skip
+    return view.finding(
+        CAUSE, view.compute_s * prior, advice, [], detail=f"fp32 where {faster} is fast", phase="forward",
+        evidence=evidence,
+    )  # fmt: skip

@@ -1,0 +1,27 @@
+"""workers-respawned: workers are started anew each epoch."""
+
+from __future__ import annotations
+
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Finding
+
+CAUSE = "workers-respawned"
+
+
+def find(view: View) -> Finding | None:
+    """Workers without persistence, and more than one start seen."""
+    start, loader = view.times.epoch_start, view.loader
+    if loader is None or loader.num_workers == 0 or loader.persistent_workers or start.count < 2:
+        return None
+    where = [loader.where] if loader.where else []
+    at = f" at {where[0].file}:{where[0].line}" if where else ""
+    every = f"{start.every:.0f}" if start.every else "?"
+    evidence = {
+        "each_s": start.each_s, "every_steps": start.every, "starts": start.count, "workers": loader.num_workers,
+    }  # fmt: skip
+    return view.finding(
+        CAUSE, start.per_step_s, f"Set persistent_workers=True{at}: {loader.num_workers} workers start anew every "
+        f"{every} steps and cost {start.each_s:.3g} s each time.", where,
+        detail=f"{loader.num_workers} workers started every {every} steps", phase="data_wait", evidence=evidence,
+        ablation="data",
+    )  # fmt: skip

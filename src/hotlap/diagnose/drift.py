@@ -1,0 +1,117 @@
+"""Does the step time change while the run goes on, and which phase and lines grew?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from hotlap.diagnose.phases import PERIODIC, core_ns, mean_s
+from hotlap.diagnose.stacks import StackBook, collect
+from hotlap.diagnose.trend import change_point, mann_kendall_z, theil_sen
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Drift, Where
+from hotlap.records.rows import Step
+
+__all__ = ["Grown", "find_drift", "grown_lines"]
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A user's line that takes more time late in the run than early."""
+
+    where: Where
+    early_s: float
+    """Seconds per second of run."""
+    late_s: float
+
+
+def _blocks(rows: list[Step], most: int) -> list[list[Step]]:
+    size = max(1, -(-len(rows) // most))
+    blocks = [rows[i : i + size] for i in range(0, len(rows), size)]
+    if len(blocks) > 1 and len(blocks[-1]) < size / 2:
+        blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return blocks
+
+
+def _grown_phase(view: View, early: list[Step], late: list[Step]) -> tuple[str, float]:
+    growth = {}
+    for phase in view.phases:
+        if phase in PERIODIC:
+            continue
+        before, after = mean_s(early, phase, view.phases), mean_s(late, phase, view.phases)
+        if before is not None and after is not None:
+            growth[phase] = after - before
+    if not growth:
+        return "residual", 0.0
+    phase = max(growth, key=lambda p: growth[p])
+    return phase, growth[phase]
+
+
+def find_drift(view: View) -> Drift | None:
+    """A steady growth, or one change of the step time (either way); None when the step time holds.
+
+    Steps are blocked, and blocks averaged, so that a loader's bursts do not look like change.
+    """
+    policy = view.policy
+    blocks = _blocks(view.steady.rows, policy.max_blocks)
+    if len(blocks) < policy.min_blocks:
+        return None
+    means = [sum(core_ns(r, view.phases) for r in b) / sum(r.n for r in b) / 1e9 for b in blocks]
+    slope, start = theil_sen(means)
+    fitted = [start + slope * i for i in range(len(means))]
+    line_cost = sum(abs(m - f) for m, f in zip(means, fitted, strict=True))
+    grown = slope * (len(means) - 1)
+    point = change_point(means, max(2, len(means) // 8))
+    third = max(1, len(blocks) // 3)
+    early = [row for block in blocks[:third] for row in block]
+    late = [row for block in blocks[-third:] for row in block]
+    grows = grown >= policy.growth_frac * max(start, 1e-9) and mann_kendall_z(means) >= policy.trend_z
+    if grows and (point is None or line_cost <= point.cost):
+        phase, _ = _grown_phase(view, early, late)
+        return Drift(early[0].i, max(0.0, fitted[0]), fitted[-1], phase, growing=True)
+    if point is None or point.before <= 0.0:
+        return None
+    change = point.after - point.before
+    noise = point.scatter + _within(means) / len(means) ** 0.5
+    if abs(change) < policy.change_frac * point.before or abs(change) < policy.change_mads * noise:
+        return None
+    left = [row for block in blocks[: point.index] for row in block]
+    right = [row for block in blocks[point.index :] for row in block]
+    first, second = (left, right) if change > 0 else (right, left)
+    phase, _ = _grown_phase(view, first, second)
+    return Drift(right[0].i, point.before, point.after, phase, growing=False)
+
+
+def _within(values: list[float]) -> float:
+    """Typical jump between neighbours: noise that a change point must exceed whatever its sides look like."""
+    return median(abs(b - a) for a, b in pairwise(values)) if len(values) > 1 else 0.0
+
+
+def grown_lines(view: View, phase: str, split_ns: int | None = None) -> list[Grown]:
+    """User's lines of a phase whose samples became more frequent, most growth first.
+
+    Early and late are the two sides of ``split_ns``, or the first and last third of the steady part.
+    """
+    start = view.start_ns
+    end = start + int(view.span_s * 1e9)
+    third = (end - start) // 3
+    spans = ((start, split_ns), (split_ns, end)) if split_ns else ((start, start + third), (end - third, end))
+    rates: list[dict[tuple[str, int, str], float]] = []
+    texts: dict[tuple[str, int, str], str] = {}
+    period_s = median([row.every_ns for row in view.timeline.hits]) / 1e9 if view.timeline.hits else 0.0
+    for begin, stop in spans:
+        book: StackBook = collect(view.timeline, begin or 0, stop).phase(phase)
+        total = book.total()
+        span_s = max(1e-9, ((stop or end) - (begin or 0)) / 1e9)
+        lines = book.lines(50)
+        for line in lines:
+            texts[line.file, line.line, line.function] = line.text
+        rates.append({(w.file, w.line, w.function): (w.share or 0.0) * total * period_s / span_s for w in lines})
+    early, late = rates
+    grown = [
+        Grown(Where(*key, text=texts[key]), early.get(key, 0.0), rate)
+        for key, rate in late.items()
+        if rate > 1.25 * early.get(key, 0.0)
+    ]
+    return sorted(grown, key=lambda g: g.early_s - g.late_s)

@@ -1,0 +1,135 @@
+"""What a stack is doing, told from library files and the text of the user's lines."""
+
+from __future__ import annotations
+
+import re
+
+from hotlap.diagnose.stacks import Sampled, StackBook
+from hotlap.records.rows import Frame
+
+__all__ = ["data_kind", "in_loader", "is_checkpoint", "is_idle", "is_logging", "is_next", "loader_blame"]
+
+_READER_PARTS = (
+    "soundfile", "audioread", "imageio", "h5py", "tifffile", "pydicom", "nibabel", "torchcodec", "av", "decord",
+    "pyarrow", "rasterio", "simplejpeg", "zarr", "json", "npyio", "_npyio_impl", "wave", "pandas", "tarfile",
+    "zipfile", "gzip", "wavfile", "lmdb", "ImageFile", "JpegImagePlugin", "PngImagePlugin", "WebPImagePlugin",
+)  # fmt: skip
+"""Folder or file names of libraries whose frames mean reading and decoding."""
+
+_READER_FUNCTIONS = {
+    "PIL": {"open", "load", "draft", "verify", "preinit"},
+    "librosa": {"load", "stream"},
+    "torchaudio": {"load", "info"},
+    "torchvision": {"decode_image", "decode_jpeg", "read_image", "pil_loader", "default_loader"},
+    "skimage": {"imread"},
+    "cv2": {"imread", "imdecode"},
+}
+"""Libraries that also do other work: only these functions of theirs are decoding."""
+
+_DECODE_TEXT = re.compile(
+    r"Image\.open|\bimread|imdecode|decode_(?:jpeg|png|image)|\bdecode\w*\(|sf\.read|soundfile|librosa\.load"
+    r"|torchaudio\.load|np\.(?:load|fromfile|loadtxt|genfromtxt|frombuffer)|torch\.load|json\.loads?\(|pickle\.loads?\("
+    r"|h5py|read_(?:csv|image|parquet)|\bwave\.open|readframes|\.read_(?:bytes|text)\(|zlib\.decompress|\.decompress\("
+)
+_STORAGE_TEXT = re.compile(
+    r"\bopen\(|\.read\w*\(|Image\.open|\bimread|\bload\(|recv\(|requests\.|urlopen|fromfile|get_object"
+)
+_SLEEP_TEXT = re.compile(r"\bsleep\(")
+_LOGGING_TEXT = re.compile(
+    r"\.write\(|\.writelines\(|\.flush\(|json\.dump|savefig|\.writerows?\(|\.to_csv\(|\bprint\("
+    r"|\.add_(?:scalars?|images?|histogram|figure|text|video|audio)\(|\b(?:wandb|mlflow|logger|logging|log)\.\w+\("
+    r"|\b(?:self|run|experiment|writer)\.log(?:_\w+)?\(|imsave|imwrite|np\.savetxt|log_metrics?\("
+)
+_CHECKPOINT_TEXT = re.compile(
+    r"torch\.save|save_checkpoint|pickle\.dump|save_pretrained|save_model|save_file\(|np\.savez?\("
+)
+_NEXT_TEXT = re.compile(r"^(?:async )?for\b.*\bin\b|\bnext\(")
+_RANGE_TEXT = re.compile(r"\bin\s+range\(")
+_IDLE = {
+    "wait",
+    "poll",
+    "_poll",
+    "_recv",
+    "_recv_bytes",
+    "recv_bytes",
+    "select",
+    "get",
+    "accept",
+    "_wait_for_tstate_lock",
+}
+
+
+def _parts(frame: Frame) -> list[str]:
+    parts = frame.file.replace("\\", "/").split("/")
+    return [*parts[:-1], parts[-1].removesuffix(".py")]
+
+
+def _reads(frame: Frame) -> bool:
+    parts = _parts(frame)
+    if any(part in _READER_PARTS for part in parts):
+        return True
+    return any(frame.func in functions for name, functions in _READER_FUNCTIONS.items() if name in parts)
+
+
+def _collates(frame: Frame) -> bool:
+    """A collate function by its name, torch's, or whatever the load probe timed as one."""
+    parts = _parts(frame)
+    timed = frame.func == "__call__" and parts[-3:] == ["hotlap", "probe", "load_time"]
+    return timed or "collate" in frame.func or parts[-1] == "collate"
+
+
+def in_loader(frame: Frame) -> bool:
+    """Whether a frame is torch's data loader."""
+    return "torch/utils/data" in frame.file.replace("\\", "/")
+
+
+def loader_blame(sample: Sampled) -> Frame | None:
+    """The user's innermost line called by the loader; the line that asked for the batch is not to blame."""
+    depth = max((i for i, frame in enumerate(sample.frames) if in_loader(frame)), default=-1)
+    return next((frame for frame in reversed(sample.frames[depth + 1 :]) if frame.user), None)
+
+
+def is_idle(sample: Sampled) -> bool:
+    """Whether a worker's stack waits for work rather than loads."""
+    if not sample.frames or loader_blame(sample) is not None:
+        return not sample.frames
+    leaf = sample.frames[-1]
+    return leaf.func in _IDLE or "multiprocessing" in leaf.file
+
+
+def data_kind(book: StackBook, sample: Sampled) -> str:
+    """``decode``, ``collate``, ``sleep``, ``storage`` (a decode or read line that touches files) or ``augment``."""
+    blamed = loader_blame(sample)
+    inner = sample.frames[sample.frames.index(blamed) + 1 :] if blamed is not None else sample.frames
+    text = book.text(blamed) if blamed is not None else ""
+    if _SLEEP_TEXT.search(text):
+        return "sleep"
+    if any(_collates(frame) for frame in sample.frames):
+        return "collate"
+    if any(_reads(frame) for frame in inner) or _DECODE_TEXT.search(text):
+        return "decode"
+    return "augment"
+
+
+def touches_storage(book: StackBook, sample: Sampled) -> bool:
+    """Whether the blamed line, or a library below it, reads files or the network."""
+    blamed = loader_blame(sample)
+    if blamed is None:
+        return any(_reads(frame) for frame in sample.frames)
+    inner = sample.frames[sample.frames.index(blamed) + 1 :]
+    return bool(_STORAGE_TEXT.search(book.text(blamed))) or any(_reads(frame) for frame in inner)
+
+
+def is_logging(book: StackBook, sample: Sampled) -> bool:
+    """Whether a host stack writes logs, metrics or figures (and is no checkpoint)."""
+    return not is_checkpoint(book, sample) and any(_LOGGING_TEXT.search(t) for t in book.user_texts(sample))
+
+
+def is_checkpoint(book: StackBook, sample: Sampled) -> bool:
+    """Whether a host stack saves a checkpoint."""
+    return any(_CHECKPOINT_TEXT.search(t) for t in book.user_texts(sample))
+
+
+def is_next(book: StackBook, sample: Sampled) -> bool:
+    """Whether the script waits for an iterator: a user's line on the stack is a ``for`` header or calls ``next``."""
+    return any(_NEXT_TEXT.search(t) and not _RANGE_TEXT.search(t) for t in book.user_texts(sample))

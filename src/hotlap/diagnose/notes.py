@@ -1,0 +1,37 @@
+"""What a reader should know before trusting the numbers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import median
+
+from hotlap.diagnose.view import View
+
+__all__ = ["make_notes"]
+
+
+def make_notes(view: View) -> list[str]:
+    """Sentences: probes that failed, phases not measured, gaps in telemetry, memory growth, a short run."""
+    timeline = view.timeline
+    notes = [f"{note.what}: {note.why}" for worker in [timeline, *timeline.workers] for note in worker.note]
+    notes = list(dict.fromkeys(notes))
+    if view.steady.steps < view.policy.short_run_steps:
+        notes.append(
+            f"Only {view.steady.steps} steady steps were seen; shares are rough below {view.policy.short_run_steps}."
+        )
+    missing = [p for p in ("data_wait", "forward", "backward", "optimizer") if view.times.phase_s.get(p) is None]
+    if missing:
+        notes.append(f"Not measured: {', '.join(missing).replace('_', ' ')}.")
+    ticks = timeline.tick
+    if len(ticks) > 3:
+        gaps = [b.t - a.t for a, b in pairwise(ticks)]
+        usual = median(gaps)
+        stopped = sum(1 for gap in gaps if usual > 0 and gap > max(5 * usual, usual + 5e9))
+        if stopped:
+            notes.append(f"The process stood still {stopped} times for over 5 s (frozen, suspended or starved).")
+        first, last = ticks[len(ticks) // 4].rss_bytes, ticks[-1].rss_bytes
+        if first > 0 and last > 1.5 * first and last - first > 256 * 2**20:
+            notes.append(f"Memory of the process grew from {first} to {last} bytes while it trained.")
+    if view.workers and not timeline.workers:
+        notes.append("No worker of the loader could be watched; its split is unknown.")
+    return notes

@@ -1,0 +1,46 @@
+"""Order of the findings, and nothing counted twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotlap.diagnose.shares import Times
+from hotlap.records.findings import Finding
+
+__all__ = ["in_order"]
+
+_SPLIT = ("decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned")
+"""Causes that share the one data wait between them."""
+
+
+def _fit(found: list[Finding], limit_s: float, times: Times) -> list[Finding]:
+    """Scale findings down so that together they explain no more than ``limit_s``."""
+    total = sum(f.seconds_per_step for f in found)
+    if total <= limit_s or total <= 0.0:
+        return found
+    scale = limit_s / total
+    return [
+        replace(
+            f, seconds_per_step=f.seconds_per_step * scale, share=min(1.0, f.seconds_per_step * scale / times.step_s)
+        )
+        for f in found
+    ]
+
+
+def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Finding]:
+    """Largest first. The split of the data wait adds up to at most the data wait.
+
+    ``too-few-workers`` is another way out of the same wait, not more of it: it stands behind the largest of the split,
+    and its evidence (``shares_wait_with``) says so.
+    """
+    split = [f for f in findings if f.cause in _SPLIT]
+    wait_s = times.phase_s.get("data_wait") or 0.0
+    split = _fit(split, wait_s, times)
+    others = [f for f in findings if f.cause not in _SPLIT and f.cause != "too-few-workers"]
+    ordered = sorted([f for f in split + others if f.share >= min_share], key=lambda f: (-f.share, f.cause))
+    workers = next((f for f in findings if f.cause == "too-few-workers"), None)
+    if workers is None:
+        return ordered
+    after = next((i + 1 for i, f in enumerate(ordered) if f.cause in _SPLIT), 0)
+    at = max(after, sum(1 for f in ordered if f.share > workers.share))
+    return [*ordered[:at], workers, *ordered[at:]]

@@ -1,0 +1,44 @@
+"""Reading a step row by phase name. ``None`` stays None: not measured is not zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hotlap.records.rows import PHASES, Step
+
+__all__ = ["PERIODIC", "core_ns", "mean_s", "phase_names", "phase_ns"]
+
+PERIODIC = ("validation", "checkpoint")
+"""Phases that come every so many steps rather than in each."""
+
+
+def phase_names(header_phases: list[str]) -> list[str]:
+    """The order of phases in this file (its header says; an empty header means the standard order)."""
+    return header_phases or list(PHASES)
+
+
+def phase_ns(row: Step, phase: str, phases: list[str]) -> int | None:
+    """Nanoseconds of one phase in a row, never negative; None when it was not measured."""
+    if phase not in phases:
+        return None
+    index = phases.index(phase)
+    value = row.p[index] if index < len(row.p) else None
+    return None if value is None else max(0, value)
+
+
+def core_ns(row: Step, phases: list[str]) -> int:
+    """Nanoseconds of a row without validation, checkpoints and epoch starts."""
+    periodic = sum(phase_ns(row, phase, phases) or 0 for phase in PERIODIC)
+    return max(0, row.w - periodic - max(0, row.lo))
+
+
+def mean_s(rows: Iterable[Step], phase: str, phases: list[str]) -> float | None:
+    """Mean seconds per step of a phase over the rows that measured it; epoch starts are taken out of the data wait."""
+    total = steps = 0
+    for row in rows:
+        value = phase_ns(row, phase, phases)
+        if value is None:
+            continue
+        total += max(0, value - max(0, row.lo)) if phase == "data_wait" else value
+        steps += row.n
+    return total / steps / 1e9 if steps else None

@@ -1,0 +1,90 @@
+"""Every threshold of the diagnosis, in one place, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT", "Policy"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Thresholds and priors. Fractions are 0..1 of the step's wall time unless said otherwise."""
+
+    min_steady_steps: int = 8
+    """Steady steps below which nothing is claimed: with fewer, one stolen core decides the mean."""
+    short_run_steps: int = 50
+    """Steady steps below which the report warns that shares are rough (a share of 0.1 is then known to about 0.04)."""
+    warmup_mads: float = 4.0
+    """A leading step counts as warm-up when it is this many MADs slower than the later half's median."""
+    warmup_slower_frac: float = 0.25
+    """... and slower by at least this much: a very steady loop has a MAD near zero."""
+    warmup_window: int = 3
+    """Leading steps are judged by the median of this many, so that one lucky step does not end the warm-up."""
+    warmup_limit_frac: float = 0.5
+    """At most this part of the recorded steps is warm-up; a longer slow stretch is drift."""
+    min_share: float = 0.02
+    """Findings below are dropped: a trial's interval is about as wide, so the gain could not be shown."""
+    min_data_wait_share: float = 0.04
+    """Below, loading is hidden behind the step (a queue hand-over alone costs 1-2 %)."""
+    io_wait_frac: float = 0.15
+    """Part of the load time spent off the CPU from which waiting is worth naming storage."""
+    io_bytes_per_sample: float = 512.0
+    """Bytes from the device per sample (when counted) below which the page cache served everything."""
+    reader_frac: float = 0.05
+    """Part of the load time inside timed readers from which their clock is believed rather than the stacks."""
+    sleep_frac: float = 0.2
+    """Part of the loader's stack samples inside a ``sleep`` that explains its waiting away."""
+    contention_frac: float = 1.1
+    """Busy threads over cores from which threads fight."""
+    contention_wait_frac: float = 0.15
+    """Part of the workers' load time off the CPU, without reads, that shows the fight."""
+    autocast_prior: float = 1 / 3
+    """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
+    memory_format_prior: float = 0.15
+    """Part of convolution compute saved by channels-last. Prior: 1.1-1.2x on CPU (oneDNN) and tensor-core GPUs."""
+    min_conv_frac: float = 0.2
+    """Convolutions' part of the parameters or layers below which the memory format does not matter."""
+    autograd_debug_prior: float = 0.3
+    """Part of forward + backward that anomaly detection costs. Prior: it keeps a traceback per operation."""
+    profiler_prior: float = 0.2
+    """Part of forward + backward that a running profiler costs. Prior."""
+    optimizer_prior: float = 0.6
+    """Part of a per-tensor optimizer loop that foreach or fused saves. Prior: 2-4x on many small tensors."""
+    optimizer_min_tensors: int = 8
+    """Fewer parameter tensors make no loop worth fusing."""
+    validation_grad_prior: float = 0.15
+    """Part of a validation that recording its graph costs. Prior."""
+    loop_calls: float = 32.0
+    """Calls of one line per forward from which it is a Python loop of small operations."""
+    loop_call_s: float = 500e-6
+    """Mean seconds per call above which the operations are not small (heavy layers in a loop are fine)."""
+    loop_prior: float = 0.7
+    """Part of such a loop that one batched call saves. Prior."""
+    host_work_share: float = 0.05
+    """Share of residual time not explained otherwise from which the script's own Python is named."""
+    growth_frac: float = 0.10
+    """Growth of the step over the recorded window from which steps count as growing."""
+    trend_z: float = 3.0
+    """Mann-Kendall z (standard normal under no trend) wanted for a growth: 1 in 700 by chance."""
+    change_frac: float = 0.15
+    """Change of the step time from which a change point is drift."""
+    change_mads: float = 4.0
+    """... and in units of the scatter within its two sides."""
+    min_blocks: int = 8
+    """Blocks of steps needed to speak about time at all."""
+    max_blocks: int = 48
+    """Blocks that a run is cut into: enough to place a change within 2 % of the run."""
+    roof_share: float = 0.9
+    """Share of the roof from which there is nothing to gain."""
+    material_share: float = 0.05
+    """A finding above this (and not a prior alone) contradicts nothing-to-gain."""
+    over_time_points: int = 200
+    """Points of the report's chart."""
+    max_where: int = 3
+    """Lines named per finding."""
+    max_stacks: int = 5
+    """Stacks kept as evidence per finding."""
+
+
+DEFAULT = Policy()

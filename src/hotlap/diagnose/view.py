@@ -1,0 +1,146 @@
+"""The timeline, digested once, as the causes see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hotlap.diagnose.loading import Loading, measure_loading
+from hotlap.diagnose.phases import phase_names
+from hotlap.diagnose.policy import Policy
+from hotlap.diagnose.script import loader_facts, setting
+from hotlap.diagnose.shares import Times, measure
+from hotlap.diagnose.stacks import StackBook, collect, user_where
+from hotlap.diagnose.steady import Steady, find_steady
+from hotlap.records.findings import Finding, LoaderFacts, Where
+from hotlap.records.machine import Machine
+from hotlap.records.rows import Event, Setting
+from hotlap.records.timeline import Timeline
+
+__all__ = ["View", "look"]
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything a cause may ask. Times are seconds per step, shares 0..1."""
+
+    timeline: Timeline
+    machine: Machine
+    policy: Policy
+    phases: list[str]
+    steady: Steady
+    times: Times
+    stacks: StackBook
+    """The training thread's samples of the steady part."""
+    loader: LoaderFacts | None
+    loading: Loading | None
+    start_ns: int
+
+    @property
+    def workers(self) -> int:
+        """Workers of the training loader."""
+        return self.loader.num_workers if self.loader else 0
+
+    @property
+    def on_device(self) -> bool:
+        """Whether training runs on an accelerator."""
+        return self.timeline.header.device != "cpu"
+
+    @property
+    def compute_s(self) -> float:
+        """Forward and backward."""
+        return self.seconds("forward") + self.seconds("backward")
+
+    @property
+    def torch_threads(self) -> int:
+        """Threads torch computes with; the machine's cores when unknown."""
+        found = self.setting("threads").get("torch")
+        return int(found) if isinstance(found, int) and found > 0 else max(1, self.machine.cores)
+
+    @cached_property
+    def span_s(self) -> float:
+        """Seconds from the first steady step to the last row's end."""
+        if not self.steady.rows:
+            return 0.0
+        last = self.steady.rows[-1]
+        return max(0.0, (last.t + last.w - self.start_ns) / 1e9)
+
+    def seconds(self, phase: str) -> float:
+        """Seconds per step of a phase; 0.0 when it was not measured."""
+        return self.times.phase_s.get(phase) or 0.0
+
+    def share(self, seconds: float) -> float:
+        """Share of the step, 0..1."""
+        return min(1.0, max(0.0, seconds / self.times.step_s))
+
+    def setting(self, name: str) -> dict[str, Any]:
+        """The last setting of that name; empty when there is none."""
+        row = setting(self.timeline, name)
+        return row.value if row else {}
+
+    def setting_rows(self, name: str) -> list[Setting]:
+        """All settings of that name."""
+        return [row for row in self.timeline.setting if row.name == name]
+
+    def events(self, kind: str) -> list[Event]:
+        """Events after the first step."""
+        return [event for event in self.timeline.event if event.kind == kind and event.i > 0]
+
+    def setting_where(self, row: Setting) -> list[Where]:
+        """Where a setting was made."""
+        where = user_where(self.timeline, frame_id=row.frame)
+        return [where] if where else []
+
+    def event_where(self, kind: str) -> list[Where]:
+        """The user's lines that began events of a kind, most seconds first; by stack samples when no event tells."""
+        cost: dict[tuple[str, int, str], int] = {}
+        found: dict[tuple[str, int, str], Where] = {}
+        for event in self.events(kind):
+            where = user_where(self.timeline, stack_id=event.stack)
+            if where is not None:
+                key = (where.file, where.line, where.function)
+                found[key] = where
+                cost[key] = cost.get(key, 0) + max(0, event.w)
+        total = max(1, sum(cost.values()))
+        ranked = sorted(cost.items(), key=lambda pair: (-pair[1], pair[0]))[: self.policy.max_where]
+        places = [Where(*key, text=found[key].text, share=ns / total) for key, ns in ranked]
+        return places or self.stacks.phase(kind).lines(self.policy.max_where)
+
+    def finding(self, cause: str, seconds: float, advice: str, where: list[Where], **more: Any) -> Finding | None:
+        """A finding of that many seconds per step, or None below the policy's share."""
+        share = self.share(seconds)
+        if share < self.policy.min_share:
+            return None
+        seconds = min(seconds, self.times.step_s)
+        return Finding(cause, share, seconds, confirmed=False, where=where, advice=advice, **more)
+
+    def stack_evidence(self, book: StackBook) -> dict[str, Any]:
+        """``{"stacks": [...]}``, or nothing when no stack was taken."""
+        stacks = book.evidence(self.policy.max_stacks)
+        return {"stacks": stacks} if stacks else {}
+
+
+def look(timeline: Timeline, machine: Machine, policy: Policy) -> View:
+    """Digest a timeline. Raises nothing on odd ones: what was not measured is None or empty."""
+    phases = phase_names(timeline.header.phases)
+    rows = sorted(timeline.step, key=lambda row: row.i)
+    steady = find_steady(rows, phases, policy)
+    start_ns = steady.rows[0].t if steady.rows else 0
+    loader = loader_facts(timeline)
+    micro = max(1.0, sum(row.m for row in steady.rows) / max(1, steady.steps))
+    per_epoch = loader.batches_per_epoch / micro if loader and loader.batches_per_epoch else None
+    times = measure(rows, steady, timeline.event, phases, per_epoch)
+    workers = loader.num_workers if loader else 0
+    return View(
+        timeline=timeline,
+        machine=machine,
+        policy=policy,
+        phases=phases,
+        steady=steady,
+        times=times,
+        stacks=collect(timeline, start_ns),
+        loader=loader,
+        loading=measure_loading(timeline, times, start_ns, workers, policy),
+        start_ns=start_ns,
+    )

@@ -1,0 +1,48 @@
+"""The data wait, shared out: what the step waits for, in proportion to what loading spends its time on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotlap.diagnose.kinds import loader_blame
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Where
+
+__all__ = ["wait_evidence", "wait_seconds", "wait_where", "waits"]
+
+
+def waits(view: View) -> bool:
+    """Whether loading holds the step at all; below the policy's share it is hidden behind the compute."""
+    return view.share(view.times.wait_s) >= view.policy.min_data_wait_share
+
+
+def wait_seconds(view: View, kind: str) -> float:
+    """Seconds of data wait per step that a kind of loading work accounts for. All kinds add up to the data wait."""
+    if not waits(view) or view.loading is None:
+        return 0.0
+    return view.times.wait_s * view.loading.kinds.get(kind, 0.0)
+
+
+def wait_where(view: View, kind: str) -> list[Where]:
+    """The user's lines called by the loader for this kind of work, else where the loader was made."""
+    book = view.loading.stacks.get(kind) if view.loading else None
+    lines = book.lines(view.policy.max_where, loader_blame) if book else []
+    if lines:
+        return lines
+    return [view.loader.where] if view.loader and view.loader.where else []
+
+
+def wait_evidence(view: View, kind: str) -> dict[str, Any]:
+    """Numbers behind the split."""
+    loading = view.loading
+    evidence: dict[str, Any] = {"data_wait_s": view.times.wait_s, "workers": view.workers}
+    if loading is None:
+        return evidence
+    evidence["load_s_per_step"] = loading.load_s
+    evidence[f"{kind.replace('-', '_')}_s_per_step"] = loading.seconds(kind)
+    evidence["load_kinds"] = dict(loading.kinds)
+    evidence["read_bytes_per_sample"] = loading.read_bytes_per_sample
+    book = loading.stacks.get(kind)
+    if book:
+        evidence |= view.stack_evidence(book)
+    return evidence
