@@ -1,0 +1,80 @@
+"""The run folder: names, atomic writes (also on a full disk), listing; and what errors say."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from hotlap.records.errors import EXIT_FAILED, EXIT_USAGE, HotlapError, RecordError
+from hotlap.records.plan import Plan
+from hotlap.records.run_folder import RunFolder, list_runs, write_atomic
+
+
+def test_two_runs_in_one_second_get_two_folders_that_git_ignores(tmp_path: Path) -> None:
+    found = {RunFolder.create("dir/my train.py", tmp_path).path.name for _ in range(3)}
+    assert len(found) == 3 and all("my-train" in name for name in found)
+    assert (tmp_path / ".gitignore").read_text() == "*\n"
+
+
+def test_documents_come_back_and_what_is_missing_is_none(tmp_path: Path) -> None:
+    run = RunFolder.create("train.py", tmp_path)
+    run.write("plans/fast.json", Plan([], script="train.py"))
+    assert run.read("plans/fast.json", Plan) == Plan([], script="train.py")
+    assert run.read("proof.json", Plan) is None
+    assert run.timeline_dir("baseline").is_dir()
+
+
+def test_a_broken_document_is_named_by_its_path(tmp_path: Path) -> None:
+    run = RunFolder.create("train.py", tmp_path)
+    (run.path / "plan.json").write_text('{"moves": [], "speed": 3}')
+    with pytest.raises(RecordError, match=r"plan\.json has an unknown key 'speed'. Did you mean 'speedup'"):
+        run.read("plan.json", Plan)
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_document_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    path = tmp_path / "findings.json"
+    write_atomic(path, "old")
+
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, broken, full)
+    with pytest.raises(HotlapError, match=r"Cannot write .*findings\.json: No space left on device. Free some space"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["findings.json"]
+
+
+def test_a_document_that_cannot_be_said_in_json_leaves_no_file(tmp_path: Path) -> None:
+    run = RunFolder.create("train.py", tmp_path)
+    with pytest.raises(ValueError, match="JSON"):
+        run.write("plan.json", Plan([], speedup=float("inf")))
+    assert not (run.path / "plan.json").exists()
+
+
+def test_a_place_that_cannot_be_written_is_said_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HotlapError, match=r"Cannot make the run folder .*--runs DIR"):
+        RunFolder.create("train.py", tmp_path / "file")
+
+
+def test_runs_are_listed_oldest_first(tmp_path: Path) -> None:
+    assert list_runs(tmp_path / "none") == []
+    for name in ("20260102-000000-b", "20260101-000000-a", "unfinished"):
+        (tmp_path / name).mkdir()
+    for name in ("20260102-000000-b", "20260101-000000-a"):
+        (tmp_path / name / "run.json").write_text("{}")
+    assert [run.path.name for run in list_runs(tmp_path)] == ["20260101-000000-a", "20260102-000000-b"]
+
+
+def test_errors_say_what_then_what_to_do() -> None:
+    err = HotlapError("The disk is full.", "Free some space.")
+    assert str(err) == "The disk is full. Free some space." and err.exit_code == EXIT_FAILED
+    assert str(HotlapError("Only what.")) == "Only what."
+    assert RecordError("Wrong.").exit_code == EXIT_USAGE
