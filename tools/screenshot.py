@@ -1,7 +1,7 @@
 """Render a report (or any local HTML file) into PNGs with the Chromium found on PATH.
 
-    python tools/screenshot.py report.html out/            # desktop and phone, light and dark
-    python tools/screenshot.py report.html out/ --only desktop-light --height 900
+python tools/screenshot.py report.html out/            # desktop and phone, light and dark
+python tools/screenshot.py report.html out/ --only desktop-light --height 900
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from pathlib import Path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VIEWS = {
-    "desktop-light": (1280, False), "desktop-dark": (1280, True), "phone-light": (390, False), "phone-dark": (390, True),
-}  # fmt: skip
+    "desktop-light": (1280, False),
+    "desktop-dark": (1280, True),
+    "phone-light": (390, False),
+    "phone-dark": (390, True),
+}
 
 
 def browser() -> str:
@@ -34,16 +37,28 @@ def shoot(page: Path, out: Path, width: int, dark: bool, height: int) -> None:
         if width < 500:
             frame = Path(scratch, "frame.html")
             frame.write_text(
-                f'<!doctype html><meta name="color-scheme" content="light dark"><body style="margin:0">'
-                f'<iframe src="{target}" style="border:0;display:block;width:{width}px;height:{height}px"></iframe>'
+                '<!doctype html><meta name="color-scheme" content="light dark">'
+                '<body style="margin:0;background:#8b9096">'
+                f'<iframe src="{target}" style="border:0;display:block;margin:auto;width:{width}px;height:{height}px">'
             )
             target = frame.as_uri()
         command = [
-            browser(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync", "--hide-scrollbars", f"--user-data-dir={scratch}/profile",
-            f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--window-size={max(width, 500)},{height}",
-            "--force-device-scale-factor=1", f"--screenshot={out}", target,
-        ]  # fmt: skip
+            browser(),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--hide-scrollbars",
+            f"--user-data-dir={scratch}/profile",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+            f"--window-size={max(width, 500)},{height}",
+            "--force-device-scale-factor=1",
+            f"--screenshot={out}",
+            target,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0 or not out.exists():
             sys.exit(f"{command[0]} failed with exit code {done.returncode}:\n{done.stderr[-2000:]}")

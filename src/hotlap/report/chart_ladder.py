@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hotlap.report import svg, units, words
 from hotlap.report.view import Report
 
-__all__ = ["Rung", "rungs", "roof_position"]
+__all__ = ["Rung", "roof_position", "rungs"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,10 @@ class Rung:
 
 
 def _limit(report: Report) -> float:
-    """Ratio over the baseline at the field's right edge: the roof, or the best rung where the roof is unknown or passed."""
-    totals = [lever.cumulative for lever in report.kept if lever.cumulative is not None and svg.finite(lever.cumulative)]
+    """Ratio over the baseline at the field's right edge: the roof, or the best rung where that is higher or alone."""
+    totals = [
+        lever.cumulative for lever in report.kept if lever.cumulative is not None and svg.finite(lever.cumulative)
+    ]
     roof = report.findings.roof if report.findings is not None else None
     if roof is not None and svg.finite(roof.share) and roof.share > 0:
         totals.append(1.0 / roof.share)
@@ -55,23 +57,41 @@ def rungs(report: Report) -> list[Rung]:
         return round(100 * max(0.0, total) / limit, 2) if total is not None and svg.finite(total) else None
 
     throughput = report.findings.throughput if report.findings is not None else None
-    out = [Rung("baseline", "the script as it is", "", "baseline", position(1.0), None,
-                units.per_s(throughput.samples_per_s if throughput else None), units.ratio(1.0),
-                units.share(report.share_of_roof(1.0)), "", "", "")]  # fmt: skip
+    out = [
+        Rung(
+            "baseline",
+            "the script as it is",
+            "",
+            "baseline",
+            position(1.0),
+            None,
+            units.per_s(throughput.samples_per_s if throughput else None),
+            units.ratio(1.0),
+            units.share(report.share_of_roof(1.0)),
+            "",
+            "",
+            "",
+        )
+    ]
     reached = 1.0
     for lever in report.levers:
         measured = lever.measured
         out.append(
             Rung(
-                lever.id, words.setting_text(lever.setting), lever.preserves, words.outcome(lever),
-                position(lever.cumulative) if lever.kept else None, position(reached) if lever.kept else None,
-                units.per_s(lever.samples_per_s) if lever.kept else "", units.ratio(lever.cumulative) if lever.kept else "",
+                lever.id,
+                words.setting_text(lever.setting),
+                lever.preserves,
+                words.outcome(lever),
+                position(lever.cumulative) if lever.kept else None,
+                position(reached) if lever.kept else None,
+                units.per_s(lever.samples_per_s) if lever.kept else "",
+                units.ratio(lever.cumulative) if lever.kept else "",
                 units.share(report.share_of_roof(lever.cumulative)) if lever.kept else "",
                 units.ratio(lever.predicted),
                 units.ratio_interval(measured.ratio, measured.low, measured.high) if measured else units.NONE,
-                lever.reason,
+                words.reason(lever),
             )
-        )  # fmt: skip
+        )
         if lever.kept and lever.cumulative is not None and svg.finite(lever.cumulative):
             reached = lever.cumulative
     return out

@@ -43,10 +43,16 @@ def segments(findings: Findings) -> list[Segment]:
     total = sum(known.values())
     step_s = findings.throughput.step_s
     return [
-        Segment(phase, phase_name(phase), round(100 * known[phase] / total, 3), units.share(known[phase]),
-                units.seconds(known[phase] * step_s), colour(phase))
+        Segment(
+            phase,
+            phase_name(phase),
+            round(100 * known[phase] / total, 3),
+            units.share(known[phase]),
+            units.seconds(known[phase] * step_s),
+            colour(phase),
+        )
         for phase in _ordered(set(known))
-    ]  # fmt: skip
+    ]
 
 
 def _value(point: dict[str, Any], phase: str) -> float:
@@ -80,7 +86,8 @@ def over_time(findings: Findings) -> Markup | None:
     y_ticks, x_ticks = svg.ticks(0.0, y.high, 4), svg.ticks(x.low, x.high, 4)
     title = f"Seconds per step by phase over {units.count(x.high)} steps"
     return svg.tag(
-        "svg", {"role": "img", "class": "plot tall", "aria-label": title},
+        "svg",
+        {"role": "img", "class": "plot tall", "aria-label": title},
         svg.tag("title", None, title),
         svg.axis_y(y_ticks, [units.seconds(v) for v in y_ticks], percent_y),
         svg.stretched(*areas),
@@ -88,20 +95,20 @@ def over_time(findings: Findings) -> Markup | None:
         _columns(data, phases, percent_x),
         svg.axis_x(x_ticks, [units.count(v) for v in x_ticks], percent_x),
         svg.tag("text", {"x": "100%", "y": "100%", "dy": 36, "class": "tick end"}, "step"),
-    )  # fmt: skip
+    )
 
 
 def _drift(drift: Drift | None, scale: svg.Scale) -> Markup:
     if drift is None:
         return Markup("")
     x = scale(drift.at_step)
-    end = x > 60
-    label = f"{units.seconds(drift.before_s)} → {units.seconds(drift.after_s)} per step"
-    return svg.tag("g", {"class": "drift"},
+    end = x > 50
+    return svg.tag(
+        "g",
+        {"class": "drift"},
         svg.tag("line", {"x1": f"{x}%", "x2": f"{x}%", "y1": "-18", "y2": "100%"}),
-        svg.tag("text", {"x": f"{x}%", "dx": -6 if end else 6, "y": -8, "class": "end" if end else "start"},
-                f"drift at step {units.count(drift.at_step)}: {label}"),
-    )  # fmt: skip
+        svg.tag("text", {"x": f"{x}%", "dx": -6 if end else 6, "y": -8, "class": "end" if end else "start"}, "drift"),
+    )
 
 
 def _columns(data: list[dict[str, Any]], phases: list[str], scale: svg.Scale) -> Markup:
@@ -113,8 +120,20 @@ def _columns(data: list[dict[str, Any]], phases: list[str], scale: svg.Scale) ->
         parts = "\n".join(f"{phase_name(p)}  {units.seconds(v)}" for v, p in largest if v > 0)
         text = f"step {units.count(float(point['step']))}: {units.seconds(point.get('step_s'))}\n{parts}"
         left = max(0.0, min(100 - width, scale(float(point["step"])) - width / 2))
-        out.append(svg.tag("rect", {"x": f"{left:.3f}%", "y": "0", "width": f"{width:.3f}%", "height": "100%",
-                                    "class": "hit", "data-tip": text}, svg.tag("title", None, text)))  # fmt: skip
+        out.append(
+            svg.tag(
+                "rect",
+                {
+                    "x": f"{left:.3f}%",
+                    "y": "0",
+                    "width": f"{width:.3f}%",
+                    "height": "100%",
+                    "class": "hit",
+                    "data-tip": text,
+                },
+                svg.tag("title", None, text),
+            )
+        )
     return Markup("").join(out)
 
 

@@ -15,7 +15,7 @@ from hotlap.report import svg, units
 __all__ = ["ARMS", "interval", "loss_rows", "losses", "windows"]
 
 ARMS = ("baseline", "candidate")
-MOST_POINTS = 240
+MOST_POINTS = 120
 
 
 def interval(found: Interval | None) -> Markup | None:
@@ -24,20 +24,26 @@ def interval(found: Interval | None) -> Markup | None:
         return None
     low, high = min(1.0, found.low), max(1.0, found.high)
     scale = svg.Scale(low - 0.04 * (high - low), high + 0.06 * (high - low))
-    values = svg.ticks(scale.low, scale.high, 5)
+    values = [v for v in svg.ticks(scale.low, scale.high, 5) if abs(scale(v) - scale(1.0)) > 6] + [1.0]
     x, left, right, one = (f"{scale(v)}%" for v in (found.ratio, found.low, found.high, 1.0))
     text = units.ratio_interval(found.ratio, found.low, found.high)
     title = f"Speedup {text}, {units.share(found.level)} interval"
     marks = [svg.tag("line", {"x1": left, "x2": right, "y1": "50%", "y2": "50%", "class": "whisker"})]
     marks += [svg.tag("line", {"x1": v, "x2": v, "y1": "38%", "y2": "62%", "class": "whisker"}) for v in (left, right)]
-    grid = [svg.tag("line", {"x1": f"{scale(v)}%", "x2": f"{scale(v)}%", "y1": "0", "y2": "100%", "class": "grid"})
-            for v in values]  # fmt: skip
+    grid = [
+        svg.tag("line", {"x1": f"{scale(v)}%", "x2": f"{scale(v)}%", "y1": "0", "y2": "100%", "class": "grid"})
+        for v in values
+    ]
     return svg.tag(
-        "svg", {"role": "img", "class": "plot short", "aria-label": title}, svg.tag("title", None, title), *grid,
-        svg.tag("line", {"x1": one, "x2": one, "y1": "0", "y2": "100%", "class": "one"}), *marks,
+        "svg",
+        {"role": "img", "class": "plot short", "aria-label": title},
+        svg.tag("title", None, title),
+        *grid,
+        svg.tag("line", {"x1": one, "x2": one, "y1": "0", "y2": "100%", "class": "one"}),
+        *marks,
         svg.tag("circle", {"cx": x, "cy": "50%", "r": 6, "class": "dot"}),
-        svg.axis_x(values, [units.ratio(v) for v in values], scale),
-    )  # fmt: skip
+        svg.axis_x(values, [units.tick(v, "x") for v in values], scale),
+    )
 
 
 def windows(trials: Sequence[Trial]) -> Markup | None:
@@ -58,19 +64,27 @@ def windows(trials: Sequence[Trial]) -> Markup | None:
             marks.insert(0, svg.tag("line", {"x1": "0", "x2": "100%", "y1": y, "y2": y, "class": f"median {arm}"}))
     title = f"Step time of {len(data)} alternating windows; {sum(bool(w.dropped) for w in data)} dropped"
     return svg.tag(
-        "svg", {"role": "img", "class": "plot", "aria-label": title}, svg.tag("title", None, title),
-        svg.axis_y(values, [units.seconds(v) for v in values], scale), *marks,
+        "svg",
+        {"role": "img", "class": "plot", "aria-label": title},
+        svg.tag("title", None, title),
+        svg.axis_y(values, [units.seconds(v) for v in values], scale),
+        *marks,
         svg.tag("text", {"x": "0", "y": "100%", "dy": 18, "class": "tick start"}, "first window"),
         svg.tag("text", {"x": "100%", "y": "100%", "dy": 18, "class": "tick end"}, "last"),
-    )  # fmt: skip
+    )
 
 
 def _window(window: Window, x: float, scale: svg.Scale) -> Markup:
     text = f"{window.arm}: {units.seconds(window.steady_s)} per step, {units.count(window.steps)} steps"
     text += f"\ndropped: {window.dropped}" if window.dropped else ""
     arm = window.arm if window.arm in ARMS else ARMS[0]
-    attributes = {"cx": f"{x:.2f}%", "cy": f"{scale(window.steady_s)}%", "r": 5, "data-tip": text,
-                  "class": f"window {arm}" + (" dropped" if window.dropped else "")}  # fmt: skip
+    attributes = {
+        "cx": f"{x:.2f}%",
+        "cy": f"{scale(window.steady_s)}%",
+        "r": 5,
+        "data-tip": text,
+        "class": f"window {arm}" + (" dropped" if window.dropped else ""),
+    }
     return svg.tag("circle", attributes, svg.tag("title", None, text))
 
 
@@ -107,13 +121,18 @@ def losses(quality: Quality) -> Markup | None:
     percent_x, percent_y = svg.Scale(x.low, x.high), svg.Scale(y.low, y.high, invert=True)
     title = f"Loss over {units.count(max(steps) + 1)} steps, both arms, {len({s for _, s, _ in curves})} seeds"
     return svg.tag(
-        "svg", {"role": "img", "class": "plot", "aria-label": title}, svg.tag("title", None, title),
-        svg.axis_y(y_ticks, [units.plain(v) for v in y_ticks], percent_y), svg.stretched(*lines),
+        "svg",
+        {"role": "img", "class": "plot", "aria-label": title},
+        svg.tag("title", None, title),
+        svg.axis_y(y_ticks, [units.tick(v) for v in y_ticks], percent_y),
+        svg.stretched(*lines),
         svg.axis_x(x_ticks, [units.count(v) for v in x_ticks], percent_x),
         svg.tag("text", {"x": "100%", "y": "100%", "dy": 36, "class": "tick end"}, "step"),
-    )  # fmt: skip
+    )
 
 
 def loss_rows(quality: Quality) -> list[list[str]]:
     """Arm, seed, first and last loss (mean of the drawn blocks)."""
-    return [[arm, str(seed), units.plain(curve[0][1]), units.plain(curve[-1][1])] for arm, seed, curve in _curves(quality)]
+    return [
+        [arm, str(seed), units.plain(curve[0][1]), units.plain(curve[-1][1])] for arm, seed, curve in _curves(quality)
+    ]

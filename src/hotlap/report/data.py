@@ -75,7 +75,13 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _where(where: Where) -> dict[str, Any]:
-    return {"file": where.file, "line": where.line, "function": where.function, "text": where.text, "share": where.share}
+    return {
+        "file": where.file,
+        "line": where.line,
+        "function": where.function,
+        "text": where.text,
+        "share": where.share,
+    }
 
 
 def _speedup(report: Report) -> dict[str, Any]:

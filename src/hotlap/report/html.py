@@ -21,24 +21,36 @@ MOST_PLACES = 6
 def render(report: Report) -> str:
     """The whole page. Sections whose documents are missing are left out, and named at the top."""
     return _template().render(
-        report=report, version=__version__, units=units, words=words, hero=_hero(report),
+        report=report,
+        version=__version__,
+        units=units,
+        words=words,
+        hero=_hero(report),
         segments=chart_phases.segments(report.findings) if report.findings else [],
         over_time=chart_phases.over_time(report.findings) if report.findings else None,
         over_time_rows=chart_phases.over_time_rows(report.findings) if report.findings else ([], []),
         causes=[_cause(f) for f in report.findings.findings] if report.findings else [],
-        rungs=chart_ladder.rungs(report) if report.levers else [], roof_at=chart_ladder.roof_position(report),
-        proof=_proof(report), machine=_machine(report), setup=_setup(report), missing=words.missing(report),
+        rungs=chart_ladder.rungs(report) if report.levers else [],
+        roof_at=chart_ladder.roof_position(report),
+        proof=_proof(report),
+        machine=_machine(report),
+        setup=_setup(report),
+        missing=words.missing(report),
         plan_text=report.plan_text or (words.plan_yaml(report.plan) if report.plan and report.plan.moves else ""),
-        keep=words.keep_commands(report), notes=[*(report.findings.notes if report.findings else []), *report.notes],
-    )  # fmt: skip
+        keep=words.keep_commands(report),
+        notes=[*(report.findings.notes if report.findings else []), *report.notes],
+    )
 
 
 @cache
 def _template() -> Template:
     environment = Environment(
-        loader=PackageLoader("hotlap.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("hotlap.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     return environment.get_template("report.html")
 
 
@@ -57,17 +69,23 @@ def _hero(report: Report) -> dict[str, Any]:
     proof = report.proof
     claimed = proof is not None and proof.claimed and speedup is not None
     return {
-        "unit": unit, "before": units.per_s(before), "after": units.per_s(after) if report.kept else None,
-        "roof": units.per_s(top) if roof is not None else None, "roof_how": roof.how if roof is not None else "",
+        "unit": unit,
+        "before": units.per_s(before),
+        "after": units.per_s(after) if report.kept else None,
+        "roof": units.per_s(top) if roof is not None else None,
+        "roof_how": roof.how if roof is not None else "",
         "share_before": units.share(roof.share) if roof is not None else None,
         "share_after": units.share(report.roof_share_after) if roof is not None and report.kept else None,
         "bar_before": _percent(roof.share) if roof is not None else None,
         "bar_after": _percent(report.roof_share_after) if roof is not None and report.kept else None,
-        "claimed": claimed, "ratio": units.ratio_interval(speedup.ratio, speedup.low, speedup.high) if speedup else None,
+        "claimed": claimed,
+        "ratio": units.ratio_interval(speedup.ratio, speedup.low, speedup.high) if speedup else None,
         "quality": proof.quality.verdict if proof is not None and proof.quality.kind != "none" else None,
         "quality_css": proof.quality.verdict.replace(" ", "-") if proof is not None else "",
-        "verdict": words.verdict(report),
-    }  # fmt: skip
+        "verdict": proof.quality.summary
+        if claimed and proof is not None and not report.verdict
+        else words.verdict(report),
+    }
 
 
 def _percent(value: float | None) -> float:
@@ -81,18 +99,33 @@ def _cause(finding: Finding) -> dict[str, Any]:
     evidence = {k: v for k, v in finding.evidence.items() if k != "stacks" and not isinstance(v, list | dict)}
     healthy = finding.cause == "nothing-to-gain"
     return {
-        "finding": finding, "healthy": healthy, "bar": _percent(finding.share),
-        "share": units.share(finding.share), "cost": units.seconds(finding.seconds_per_step),
-        "certainty": words.certainty(finding), "meaning": CAUSES.get(finding.cause, ""),
+        "finding": finding,
+        "healthy": healthy,
+        "bar": _percent(finding.share),
+        "share": units.share(finding.share),
+        "cost": units.seconds(finding.seconds_per_step),
+        "certainty": words.certainty(finding),
+        "meaning": CAUSES.get(finding.cause, ""),
         "phase": words.phase_name(finding.phase) if finding.phase else "",
         "phase_css": chart_phases.colour(finding.phase) if finding.phase else "p-residual",
-        "where": [{"place": words.place(w), "function": w.function, "text": w.text.strip(),
-                   "share": units.share(w.share) if w.share is not None else ""}
-                  for w in finding.where[:MOST_PLACES] if w.file],
-        "stacks": [{"share": units.share(s.get("share")), "frames": [str(f) for f in s.get("frames", [])]}
-                   for s in stacks[:MOST_STACKS]],
-        "evidence": [(k.replace("_", " "), units.plain(v) if isinstance(v, float) else str(v)) for k, v in evidence.items()],
-    }  # fmt: skip
+        "where": [
+            {
+                "place": words.place(w),
+                "function": w.function,
+                "text": w.text.strip(),
+                "share": units.share(w.share) if w.share is not None else "",
+            }
+            for w in finding.where[:MOST_PLACES]
+            if w.file
+        ],
+        "stacks": [
+            {"share": units.share(s.get("share")), "frames": [str(f) for f in s.get("frames", [])]}
+            for s in stacks[:MOST_STACKS]
+        ],
+        "evidence": [
+            (k.replace("_", " "), units.plain(v) if isinstance(v, float) else str(v)) for k, v in evidence.items()
+        ],
+    }
 
 
 def _proof(report: Report) -> dict[str, Any] | None:
@@ -102,20 +135,32 @@ def _proof(report: Report) -> dict[str, Any] | None:
     quality = proof.quality
     facts = [
         ("Quality", quality.verdict if quality.kind != "none" else "nothing to prove"),
-        ("Kind", {"bits": "losses equal bit for bit", "non-inferior": "non-inferior loss over paired seeds"}.get(quality.kind)),
+        (
+            "Kind",
+            {"bits": "losses equal bit for bit", "non-inferior": "non-inferior loss over paired seeds"}.get(
+                quality.kind
+            ),
+        ),
         ("Loss difference", units.signed_share(quality.delta_frac) if quality.delta_frac is not None else None),
         ("Upper bound", units.signed_share(quality.upper_frac) if quality.upper_frac is not None else None),
         ("Margin", units.share(quality.margin_frac) if quality.margin_frac is not None else None),
         ("Seeds", units.count(quality.seeds) if quality.seeds else None),
         ("Steps compared", units.count(quality.steps) if quality.steps else None),
-        ("Losses differ from step", units.count(quality.first_difference) if quality.first_difference is not None else None),
+        (
+            "Losses differ from step",
+            units.count(quality.first_difference) if quality.first_difference is not None else None,
+        ),
         ("Same loss reached", f"{units.ratio(quality.time_to_loss)} sooner" if quality.time_to_loss else None),
-    ]  # fmt: skip
+    ]
     return {
-        "lines": words.proof_lines(report), "facts": [(k, v) for k, v in facts if v], "notes": proof.notes,
-        "interval": chart_proof.interval(proof.speedup), "windows": chart_proof.windows(report.trials),
-        "losses": chart_proof.losses(quality), "loss_rows": chart_proof.loss_rows(quality),
-    }  # fmt: skip
+        "lines": words.proof_lines(report),
+        "facts": [(k, v) for k, v in facts if v],
+        "notes": proof.notes,
+        "interval": chart_proof.interval(proof.speedup),
+        "windows": chart_proof.windows(report.trials),
+        "losses": chart_proof.losses(quality),
+        "loss_rows": chart_proof.loss_rows(quality),
+    }
 
 
 def _machine(report: Report) -> list[tuple[str, str]]:
@@ -125,7 +170,10 @@ def _machine(report: Report) -> list[tuple[str, str]]:
     rows = [("System", machine.system), ("CPU", machine.cpu), ("Cores usable", units.count(machine.cores))]
     rows += [("Accelerator", f"{a.name}, {units.bytes_(a.memory_bytes)}") for a in machine.accelerators]
     rows += [
-        ("Memory", f"{units.bytes_(machine.memory_bytes)} ({units.bytes_(machine.memory_available_bytes)} free at the start)"),
+        (
+            "Memory",
+            f"{units.bytes_(machine.memory_bytes)} ({units.bytes_(machine.memory_available_bytes)} free at the start)",
+        ),
         ("Number types", ", ".join(machine.cpu_flags) or units.NONE),
         ("Python, torch", f"{machine.python}, {machine.torch or 'no torch'}"),
         ("Compiler", machine.compiler or "none found"),
@@ -140,12 +188,16 @@ def _setup(report: Report) -> list[tuple[str, str]]:
         return []
     script, throughput = found.script, found.throughput
     rows = [
-        ("Script", script.name), ("Command", words.command_text(report.command)),
+        ("Script", script.name),
+        ("Command", words.command_text(report.command)),
         ("Framework, device", f"{script.framework}, {script.device}"),
         ("Step", f"{units.seconds(throughput.step_s)} ({units.seconds(throughput.steady_s)} without periodic work)"),
         ("Batch", units.plain(throughput.batch)),
-        ("Steps seen", f"{units.count(throughput.steps_seen)}, of which {units.count(throughput.warmup_steps)} warm-up"),
-    ]  # fmt: skip
+        (
+            "Steps seen",
+            f"{units.count(throughput.steps_seen)}, of which {units.count(throughput.warmup_steps)} warm-up",
+        ),
+    ]
     if script.model.get("class"):
         parameters = script.model.get("parameters")
         known = f", {units.count(parameters)} parameters" if isinstance(parameters, int) else ""

@@ -45,9 +45,13 @@ class Live:
         if self._live is None and self.console.is_terminal:
             # transient: the line is gone when the work is done, what line() printed stays
             self._live = RichLive(
-                Text(""), console=self.console, transient=True, auto_refresh=False, redirect_stdout=False,
+                Text(""),
+                console=self.console,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
                 redirect_stderr=False,
-            )  # fmt: skip
+            )
             self._live.start()
 
     def stop(self) -> None:
@@ -57,9 +61,14 @@ class Live:
             self._live = None
 
     def update(
-        self, stage: str, detail: str = "", arm: str = "", elapsed_s: float = 0.0, budget_s: float = 0.0,
+        self,
+        stage: str,
+        detail: str = "",
+        arm: str = "",
+        elapsed_s: float = 0.0,
+        budget_s: float = 0.0,
         steps: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Say what is being done now. ``budget_s`` 0: no budget known; ``steps``: counted in this arm so far."""
         text = self._compose(stage, detail, arm, elapsed_s, budget_s, steps)
         if self.console.is_terminal:
@@ -78,9 +87,7 @@ class Live:
             text = Text(text)
         self.console.print(text, highlight=False, soft_wrap=not self.console.is_terminal)
 
-    def _compose(
-        self, stage: str, detail: str, arm: str, elapsed_s: float, budget_s: float, steps: int | None
-    ) -> Text:
+    def _compose(self, stage: str, detail: str, arm: str, elapsed_s: float, budget_s: float, steps: int | None) -> Text:
         clock = _clock_text(elapsed_s) + (f" / {_clock_text(budget_s)}" if budget_s > 0 else "")
         out = Text(no_wrap=True, overflow="ellipsis")
         out.append(f" {clock} ", style="dim")

@@ -16,7 +16,9 @@ __all__ = ["Scale", "axis_x", "axis_y", "finite", "points", "stretched", "tag", 
 
 def tag(name: str, attributes: dict[str, object] | None = None, *children: str) -> Markup:
     """One element; attribute values and plain text children are escaped, Markup children are not."""
-    parts = "".join(f' {escape(key)}="{escape(value)}"' for key, value in (attributes or {}).items() if value is not None)
+    parts = "".join(
+        f' {escape(key)}="{escape(value)}"' for key, value in (attributes or {}).items() if value is not None
+    )
     return Markup(f"<{name}{parts}>{''.join(escape(child) for child in children)}</{name}>")
 
 

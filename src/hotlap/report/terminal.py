@@ -62,6 +62,8 @@ def speedup(report: Report) -> _Lines:
 
 def _pad(text: str, width: int, right: bool = False) -> str:
     """Pad by display cells (CJK and emoji are two wide) and cut with an ellipsis."""
+    if width <= 0:
+        return ""
     text = words.clean(text)
     if cell_len(text) > width:
         while text and cell_len(text) > width - 1:
@@ -113,8 +115,11 @@ def _causes(report: Report, width: int) -> Iterable[Text]:
         how = "steps grow steadily from" if drift.growing else "step time changed at"
         yield from _wrapped(
             f"drift: {how} step {units.count(drift.at_step)}, {units.seconds(drift.before_s)} -> "
-            f"{units.seconds(drift.after_s)}, mostly {words.phase_name(drift.phase)}", width, " ", "yellow"
-        )  # fmt: skip
+            f"{units.seconds(drift.after_s)}, mostly {words.phase_name(drift.phase)}",
+            width,
+            " ",
+            "yellow",
+        )
 
 
 def _cause(finding: Finding, width: int, sure_width: int) -> list[Text]:
@@ -135,7 +140,7 @@ def _cause(finding: Finding, width: int, sure_width: int) -> list[Text]:
         room = width - 12 - cell_len(sure) - 3
         spot = words.place(where, max(room // 2, room - cell_len(where.function) - 2))
         function = words.shorten_path(where.function, max(4, room - cell_len(spot) - 2))
-        second.append(f"{function}  ").append(spot, "cyan").append(" · ")
+        second.append(words.clean(f"{function}  ")).append(words.clean(spot), "cyan").append(" · ")
     return [head, second.append(sure, sure_style)]
 
 
@@ -156,7 +161,7 @@ def _ladder(report: Report, width: int) -> Iterable[Text]:
     for lever in report.levers:
         yield lever_line(report, lever, width)
         if not lever.kept and lever.reason:
-            yield from _wrapped(lever.reason, width, " " * 6, "dim")
+            yield from _wrapped(words.reason(lever), width, " " * 6, "dim")
     for lever_id, reason in report.refused:
         yield from _wrapped(f"{lever_id}: not possible here, {reason}", width, "   ", "dim")
 
@@ -176,7 +181,7 @@ def lever_line(report: Report, lever: LeverResult, width: int = 80) -> Text:
 def _rung(mark: str, name: str, setting: str, preserves: str, cells: list[str], width: int) -> Text:
     each = 30 // len(cells)
     results = "".join(" " + _pad(cell, each - 1, right=True) for cell in cells)
-    room = width - 5 - 13 - 1 - cell_len(results)
+    room = width - 3 - 2 - 13 - cell_len(results)
     name = _pad(name, min(room, cell_len(name)))
     kept = len(cells) == 3
     line = Text(f" {mark} ", "" if kept else "dim").append(name, "bold" if mark == "+" else "")

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["NONE", "bytes_", "count", "interval", "per_s", "plain", "ratio", "ratio_interval", "seconds", "share", "signed_share"]
+__all__ = [
+    "NONE",
+    "bytes_",
+    "count",
+    "factor",
+    "interval",
+    "per_s",
+    "plain",
+    "ratio",
+    "ratio_interval",
+    "seconds",
+    "share",
+    "signed_share",
+    "tick",
+]
 
-NONE = "–"
+NONE = "\u2013"
 """What stands for a value that was not measured, or is no number."""
 
 
@@ -59,6 +73,12 @@ def ratio(value: float | None) -> str:
     return f"{value:,.{decimals}f}x" if size >= 0.01 or size == 0 else f"{_significant(value, 2)}x"
 
 
+def factor(value: float | None) -> str:
+    """A ratio without its sign and without idle zeros: ``6.8`` -> ``6.8``, ``120`` -> ``120``."""
+    text = ratio(value).removesuffix("x")
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
 def share(value: float | None) -> str:
     """``0.11`` -> ``11 %``; a share below 0.1 % says so."""
     if value is None or not _known(value):
@@ -76,7 +96,13 @@ def signed_share(value: float | None) -> str:
     if value is None or not _known(value):
         return NONE
     percent = 100 * value
-    text = f"{percent:+,.0f}" if abs(percent) >= 9.95 else f"{percent:+.1f}" if abs(percent) >= 0.095 else f"{percent:+.2f}"
+    text = (
+        f"{percent:+,.0f}"
+        if abs(percent) >= 9.95
+        else f"{percent:+.1f}"
+        if abs(percent) >= 0.095
+        else f"{percent:+.2f}"
+    )
     return "0 %" if float(text.replace(",", "")) == 0 else f"{text} %"
 
 
@@ -90,6 +116,11 @@ def per_s(value: float | None) -> str:
 def plain(value: float | None) -> str:
     """A number without unit (a loss): three significant digits."""
     return NONE if value is None or not _known(value) else _significant(value)
+
+
+def tick(value: float, unit: str = "") -> str:
+    """An axis label: a value that is round already, ``2.5`` -> ``2.5``."""
+    return f"{value:,.6g}{unit}" if _known(value) else NONE
 
 
 def bytes_(value: float | None) -> str:
@@ -112,7 +143,7 @@ def count(value: float | None) -> str:
 def _decimals(low: float, high: float) -> int:
     """As many as the interval's width deserves: 0.5 wide -> 1, 0.07 -> 2."""
     width = abs(high - low)
-    return 2 if width == 0 else min(4, max(0, math.ceil(-math.log10(width))))
+    return 2 if width == 0 else min(4, max(0, math.ceil(0.25 - math.log10(width))))
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -54,7 +54,9 @@ class Report:
         """The script as the user named it, else the command, else ``training``."""
         if self.findings is not None and self.findings.script.name:
             return self.findings.script.name
-        return next((word for word in self.command if word.endswith((".py", ".sh"))), " ".join(self.command)) or "training"
+        return (
+            next((word for word in self.command if word.endswith((".py", ".sh"))), " ".join(self.command)) or "training"
+        )
 
     @property
     def before(self) -> float | None:

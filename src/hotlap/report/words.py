@@ -12,14 +12,41 @@ from hotlap.records.trials import LeverResult
 from hotlap.report import units
 from hotlap.report.view import Report
 
-__all__ = ["PHASE_NAMES", "PRESERVES_WORDS", "certainty", "clean", "command_text", "keep_commands", "machine_line", "missing", "outcome",
-           "phase_name", "place", "plan_yaml", "proof_lines", "setting_text", "shorten_path", "throughput_text", "verdict"]
+__all__ = [
+    "PHASE_NAMES",
+    "PRESERVES_WORDS",
+    "certainty",
+    "clean",
+    "command_text",
+    "keep_commands",
+    "machine_line",
+    "missing",
+    "outcome",
+    "phase_name",
+    "place",
+    "plan_yaml",
+    "proof_lines",
+    "reason",
+    "setting_text",
+    "shorten_path",
+    "throughput_text",
+    "verdict",
+]
 
 PHASE_NAMES = {
-    "data_wait": "data wait", "h2d": "host-to-device copy", "forward": "forward", "backward": "backward",
-    "optimizer": "optimizer", "zero_grad": "zero-grad", "validation": "validation", "checkpoint": "checkpoint",
-    "logging": "logging", "sync": "sync", "gc": "garbage collection", "residual": "residual",
-}  # fmt: skip
+    "data_wait": "data wait",
+    "h2d": "host-to-device copy",
+    "forward": "forward",
+    "backward": "backward",
+    "optimizer": "optimizer",
+    "zero_grad": "zero-grad",
+    "validation": "validation",
+    "checkpoint": "checkpoint",
+    "logging": "logging",
+    "sync": "sync",
+    "gc": "garbage collection",
+    "residual": "residual",
+}
 
 PRESERVES_WORDS = {
     "bits": "same numbers, bit for bit",
@@ -42,6 +69,13 @@ def outcome(lever: LeverResult) -> str:
         return "put back"
     reason = lever.reason.lower().replace("-", " ")
     return next((word for word in ("failed", "no effect", "refused") if reason.startswith(word)), "not kept")
+
+
+def reason(lever: LeverResult) -> str:
+    """Why, without the word that :func:`outcome` says already."""
+    head, colon, rest = lever.reason.partition(":")
+    same = colon and head.lower().replace("-", " ").strip() == outcome(lever)
+    return rest.strip() if same else lever.reason
 
 
 def phase_name(phase: str) -> str:
@@ -142,7 +176,11 @@ def missing(report: Report) -> list[str]:
     if report.findings is not None:
         parts.append(("the roof", report.findings.roof))
     if report.is_speedup:
-        parts += [("lever trials", report.levers or report.proof or None), ("the proof", report.proof), ("a plan", report.plan)]
+        parts += [
+            ("lever trials", report.levers or report.proof or None),
+            ("the proof", report.proof),
+            ("a plan", report.plan),
+        ]
     return [name for name, value in parts if value is None]
 
 
@@ -161,7 +199,7 @@ def proof_lines(report: Report) -> list[str]:
     if quality.first_difference is not None:
         lines.append(f"losses differ from step {units.count(quality.first_difference)} on")
     if quality.time_to_loss:
-        lines.append(f"same loss reached in 1/{units.ratio(quality.time_to_loss).removesuffix('x').rstrip('0').rstrip('.')} of the time")
+        lines.append(f"same loss reached in 1/{units.factor(quality.time_to_loss)} of the time")
     return lines
 
 

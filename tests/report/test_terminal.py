@@ -1,0 +1,90 @@
+"""Terminal output: what it says, and that it fits."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from tests.report import sample
+
+from hotlap.report import terminal
+from hotlap.report.view import Report
+
+
+def shown(report: Report, width: int = 80, terminal_: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal_, color_system="standard" if terminal_ else None)
+    console.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+@pytest.mark.parametrize("state", sample.STATES)
+def test_every_state_fits(state: str, width: int) -> None:
+    text = shown(sample.STATES[state](), width)
+    assert text.strip()
+    assert all(cell_len(line) <= min(width, 120) for line in text.splitlines())
+    assert "\x1b" not in text
+    assert "None" not in text and "nan" not in text.split()
+
+
+def test_the_session_says_everything() -> None:
+    text = shown(sample.speedup(), 120)
+    for part in (
+        "train.py · Intel Xeon",
+        "212 samples/s · roof 1,904 · you are at 11 % of your roof",
+        "62 %  decode",
+        "SpeechSet",
+        "train.py:48",
+        "confirmed: 3.40x without it",
+        "+ cache-decode",
+        "644     3.04x      34 %",
+        "1.02x [0.98, 1.05]  put back",
+        "ran out of memory after 14 steps",
+        "6.9x faster [6.7, 7.2]",
+        "same loss reached in 1/6.8 of the time",
+        "hotlap run --plan fast.yaml -- python train.py --data clips",
+        "drift: step time changed at step 400",
+        "background-fetch: not possible here",
+        "report.html",
+    ):
+        assert part in text, part
+
+
+def test_columns_of_the_ladder_line_up() -> None:
+    lines = shown(sample.speedup(), 80).splitlines()
+    ends = {len(line) for line in lines if line.startswith((" + ", "   baseline")) or "put back" in line}
+    assert ends == {80}
+
+
+def test_a_path_is_cut_from_the_left_and_commands_are_never_cut() -> None:
+    report = sample.long_paths()
+    text = shown(report, 80)
+    assert "…/train.py:123456" in text
+    assert report.plan_path is not None
+    assert report.plan_path in "".join(line.strip() for line in text.splitlines())
+
+
+def test_a_cut_off_run_says_what_is_missing() -> None:
+    text = " ".join(shown(sample.cut_off()).split())
+    assert (
+        "missing, since the run was interrupted: the machine's facts, the roof, lever trials, the proof, a plan" in text
+    )
+
+
+def test_no_claim_without_a_proof() -> None:
+    for report in (sample.nothing_to_gain(), sample.failed_levers(), sample.absurd()):
+        text = shown(report)
+        assert "faster" not in text and "keep it" not in text
+
+
+def test_colour_only_on_a_terminal_and_the_same_words() -> None:
+    coloured = shown(sample.speedup(), 100, terminal_=True)
+    assert "\x1b[" in coloured
+    stripped = Console(file=io.StringIO(), width=100).render_str("")
+    assert stripped.plain == ""
+    import re
+
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == shown(sample.speedup(), 100)
