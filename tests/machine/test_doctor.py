@@ -25,7 +25,11 @@ T4 = Accelerator("Tesla T4", 16 << 30, "7.5", False, True, False, True)
 
 def look(machine: dict[str, Any] | None = None, host: dict[str, Any] | None = None, **storage: Any) -> dict[str, Check]:
     checks = examine(
-        replace(MACHINE, **(machine or {})), Path("/data"), replace(STORAGE, **storage), replace(HOST, **(host or {}))
+        replace(MACHINE, **(machine or {})),
+        Path("/data"),
+        None,
+        replace(STORAGE, **storage),
+        replace(HOST, **(host or {})),
     )
     return {check.name: check for check in checks}
 
@@ -72,7 +76,16 @@ def test_a_folder_that_cannot_be_measured_is_a_finding(tmp_path: Path) -> None:
     assert found["storage read"].state == "warn"
 
 
+def test_the_caller_says_which_sandbox_there_is() -> None:
+    bare = replace(MACHINE, sandbox="none")
+    states = [
+        {c.name: c.state for c in examine(bare, Path("/data"), given, STORAGE, HOST)}["sandbox"]
+        for given in ("root", "userns", "none", None)
+    ]
+    assert states == ["ok", "ok", "warn", "warn"]
+
+
 def test_this_host_can_be_examined_and_written(tmp_path: Path) -> None:
     host = read_host(environment={"OMP_NUM_THREADS": "2", "SECRET": "x"}, sample_s=0.01)
     assert host.environment == {"OMP_NUM_THREADS": "2"} and host.logical_cores >= 1
-    assert '"name": "torch"' in dumps(examine(MACHINE, tmp_path, STORAGE, host))
+    assert '"name": "torch"' in dumps(examine(MACHINE, tmp_path, None, STORAGE, host))

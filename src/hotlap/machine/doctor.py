@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -217,9 +217,16 @@ CHECKS: tuple[Callable[[Subject], Check], ...] = (
 """In the order in which they are shown."""
 
 
-def examine(machine: Machine, folder: Path, storage: Storage | None = None, host: Host | None = None) -> list[Check]:
-    """All checks on ``machine``, whose ``sandbox`` the caller has filled in; ``folder``: where the training data lies.
+def examine(
+    machine: Machine,
+    folder: Path,
+    sandbox: str | None = None,
+    storage: Storage | None = None,
+    host: Host | None = None,
+) -> list[Check]:
+    """All checks on ``machine``; ``folder``: where the training data lies.
 
+    ``sandbox`` (``root``, ``userns``, ``none``) is found by the caller; None: the machine's own field holds.
     ``storage`` and ``host`` are measured (about three seconds) when not given. A folder that cannot be measured is a
     finding, not an error.
     """
@@ -228,5 +235,7 @@ def examine(machine: Machine, folder: Path, storage: Storage | None = None, host
         found = storage if storage is not None else measure_storage(folder)
     except HotlapError as err:
         found = err
+    if sandbox is not None:
+        machine = replace(machine, sandbox=sandbox)
     subject = Subject(machine, host if host is not None else read_host(), found)
     return [check(subject) for check in CHECKS]
