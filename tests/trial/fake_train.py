@@ -9,17 +9,34 @@ given = dict(pair.split("=") for pair in sys.argv[2:])
 step_s, steps = float(given.get("step_s", 0.02)), int(given.get("steps", 100000))
 stop_at, how = int(given.get("at", -1)), given.get("how", "")
 path = os.path.join(sys.argv[1], f"train-{os.getpid()}.jsonl")
-out = open(path, "w", buffering=1)
+out = open(path, "w", buffering=1)  # noqa: SIM115 - open until the end
 
 
 def row(k, **values):
     out.write(json.dumps({"k": k, **values}) + "\n")
 
 
-row("header", schema="hotlap.timeline/1", hotlap="0", role="train", pid=os.getpid(), ppid=os.getppid(), rank=0, world=1,
-    argv=sys.argv, cwd=os.getcwd(), python="3", torch="2", device="cpu", t=time.monotonic_ns(), unix_s=time.time())
+row(
+    "header",
+    schema="hotlap.timeline/1",
+    hotlap="0",
+    role="train",
+    pid=os.getpid(),
+    ppid=os.getppid(),
+    rank=0,
+    world=1,
+    argv=sys.argv,
+    cwd=os.getcwd(),
+    python="3",
+    torch="2",
+    device="cpu",
+    t=time.monotonic_ns(),
+    unix_s=time.time(),
+)
 if "mark" in given:
-    row("mark", kind="lever", id="some-lever", state=given["mark"], count=int(given["mark"] == "applied"), why="because")
+    row(
+        "mark", kind="lever", id="some-lever", state=given["mark"], count=int(given["mark"] == "applied"), why="because"
+    )
 print("training")
 for i in range(steps):
     begin = time.monotonic_ns()

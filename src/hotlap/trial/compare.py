@@ -67,9 +67,6 @@ class _Comparison:
         try:
             for label in self.arms:
                 self.make_ready(label)
-                verdict = marks.verdict(self.arms["candidate"])
-                if label == "candidate" and verdict is not None:
-                    return self.trial(*verdict)
             self.alternate()
         except ArmEnded as ended:
             if not ended.finished or design.counted_pairs(self.windows()) < self.budget.min_pairs:
@@ -77,7 +74,7 @@ class _Comparison:
             self.notes.append(f"{ended.arm.spec.name}: {ended.reason}")
         finally:
             self.freeze_all()
-        verdict = marks.verdict(self.arms["candidate"])
+        verdict = self.verdict()
         if verdict is not None:
             return self.trial(*verdict)
         result = self.interval(self.windows(), self.periodic())
@@ -85,6 +82,10 @@ class _Comparison:
             pairs = design.counted_pairs(self.windows())
             return self.trial("failed", f"only {pairs} pairs of windows counted; give it a larger --budget")
         return self.trial("measured", "", result)
+
+    def verdict(self) -> tuple[marks.Verdict, str] | None:
+        """What the candidate's levers say about themselves."""
+        return marks.verdict(self.arms["candidate"], self.arms["baseline"])
 
     def make_ready(self, label: str) -> None:
         """Bring an arm to a steady state while the other one is frozen."""
@@ -103,11 +104,11 @@ class _Comparison:
         until = time.monotonic() + self.budget.seconds
         self.runner.began = time.monotonic()
         number = 0
-        while number < 2 * self.budget.max_pairs:
+        while number < 2 * self.budget.max_pairs and self.verdict() is None:
             label = design.order(number)
             try:
                 self.freeze_other(label)
-                self.turns.append(self.runner.turn(self.arms[label], label, self.drop(label), self.note()))
+                self.turns.append(self.runner.turn(self.arms[label], label, self.drop(label), until, self.note()))
             except ArmEnded as ended:
                 if not ended.finished or not self.restarts[label] or time.monotonic() > until:
                     raise
@@ -191,6 +192,6 @@ class _Comparison:
             losses={label: values[:shorter] for label, values in losses.items()},
             startup_s=self.startup_s,
             wall_s=time.monotonic() - self.began,
-            changes=marks.changes(self.arms["candidate"]),
+            changes=marks.changes(self.arms["candidate"], self.arms["baseline"]),
             notes=[*dict.fromkeys(self.notes), *stats.notes],
         )

@@ -35,10 +35,10 @@ def checked(what: str, result: int) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
-    """Have the kernel end this process when its parent ends, also by kill -9."""
+def die_with_parent(parent: int, host: int, number: int = signal.SIGKILL) -> None:
+    """Have the kernel end this process when its parent ends, also by kill -9; too late when Hotlap is gone already."""
     checked("prctl", libc.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0))
-    if os.getppid() != parent:
+    if os.getppid() != parent or (host and not os.path.exists(f"/proc/{host}")):
         os._exit(FAILED)
 
 
@@ -106,7 +106,7 @@ def run_sandboxed(options: argparse.Namespace) -> NoReturn:
         new_namespaces(options.mode == "userns")
     except OSError as err:
         refuse(err)
-    die_with_parent(parent)  # after the user namespace: a change of credentials clears it
+    die_with_parent(parent, options.host)  # after the user namespace: a change of credentials clears it
     result, into = os.pipe()
     init = os.fork()
     if init:
@@ -170,7 +170,7 @@ def run_plain(options: argparse.Namespace) -> NoReturn:
         os._exit(128 + signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, on_end)
-    die_with_parent(os.getppid(), signal.SIGTERM)
+    die_with_parent(os.getppid(), options.host, signal.SIGTERM)
     status = wait_for(start(options.command, os.getcwd()))
     kill_tree()
     leave(status)
@@ -180,6 +180,7 @@ def main() -> NoReturn:
     """Read the options and go."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--mode", choices=("root", "userns", "plain"), required=True)
+    parser.add_argument("--host", type=int, default=0, help="process id of Hotlap")
     parser.add_argument("--keep", action="append", default=[])
     parser.add_argument("--need", action="append", default=[])
     parser.add_argument("--no-folders", action="store_true", help="only try: no folder has to be writable")

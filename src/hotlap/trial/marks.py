@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from hotlap.records.rows import Mark
@@ -12,35 +13,49 @@ __all__ = ["changes", "loader", "losses", "verdict"]
 Verdict = Literal["failed", "no-effect", "refused"]
 
 
-def latest(arm: Arm, lever: str) -> list[Mark]:
-    """The last word of each process on a lever."""
-    found = []
+def last_words(arm: Arm) -> dict[str, list[Mark]]:
+    """Per lever: the last word of each process on it."""
+    found: dict[str, dict[Path, Mark]] = {}
     for tail in arm.tails():
-        marks = [m for m in tail.marks if m.kind == "lever" and m.id == lever]
-        if marks:
-            found.append(marks[-1])
-    return found
+        for mark in tail.marks:
+            if mark.kind == "lever":
+                found.setdefault(mark.id, {})[tail.path] = mark
+    return {lever: list(words.values()) for lever, words in found.items()}
 
 
-def verdict(arm: Arm) -> tuple[Verdict, str] | None:
-    """Why the move on trial cannot be measured, or None. One process where it was applied is enough."""
-    if arm.spec.lever is None:
+def on_trial(candidate: Arm, incumbent: Arm) -> set[str]:
+    """The levers that the comparison is about: the one named, or those that only the candidate has."""
+    if candidate.spec.lever is not None:
+        return {candidate.spec.lever}
+    return set(last_words(candidate)) - set(last_words(incumbent))
+
+
+def verdict(candidate: Arm, incumbent: Arm) -> tuple[Verdict, str] | None:
+    """Why the levers on trial cannot be measured, or None: one of them was applied somewhere, or none has spoken yet.
+
+    A lever that treats validation or checkpoints has nothing to change before the first one: until then, None.
+    """
+    words = last_words(candidate)
+    said = [mark for lever in on_trial(candidate, incumbent) for mark in words.get(lever, [])]
+    if not said or any(mark.state == "applied" or mark.count for mark in said if mark.state != "failed"):
         return None
-    last = latest(arm, arm.spec.lever)
     for state in ("failed", "refused"):
-        for mark in last:
+        for mark in said:
             if mark.state == state:
                 return state, mark.why or f"the lever was {state}"
-    if last and all(mark.state == "no-effect" and mark.count == 0 for mark in last):
-        return "no-effect", next((mark.why for mark in last if mark.why), "found nothing to change")
-    return None
+    if _kinds(incumbent) - _kinds(candidate):
+        return None
+    return "no-effect", next((mark.why for mark in said if mark.why), "it found nothing to change")
 
 
-def changes(arm: Arm) -> int:
-    """How many things the move on trial changed; all levers' changes where no single one is on trial."""
-    ids = {m.id for tail in arm.tails() for m in tail.marks if m.kind == "lever"}
-    wanted = ids if arm.spec.lever is None else {arm.spec.lever}
-    return sum(mark.count for lever in wanted for mark in latest(arm, lever))
+def _kinds(arm: Arm) -> set[str]:
+    return {e.kind for run in arm.trainers() for e in run.events if e.kind in ("validation", "checkpoint")}
+
+
+def changes(candidate: Arm, incumbent: Arm) -> int:
+    """How many things the levers on trial have changed."""
+    words = last_words(candidate)
+    return sum(mark.count for lever in on_trial(candidate, incumbent) for mark in words.get(lever, []))
 
 
 def loader(arm: Arm) -> dict[str, Any] | None:

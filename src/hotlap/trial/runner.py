@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from hotlap.trial import design, neighbours
 from hotlap.trial.arm import Arm
@@ -24,6 +25,23 @@ class ArmEnded(Exception):
         """The script came to its own end with exit status 0."""
 
 
+@dataclass
+class _Quiet:
+    """How long an arm has run without a new step."""
+
+    steps: int = -1
+    seconds: float = 0.0
+    looked_at: float = 0.0
+    cpu_s: float | None = None
+    """CPU time when half of the patience was gone."""
+
+
+BUSY_CORES = 0.1
+"""An arm that uses more CPU than this works on something, if not on steps."""
+BUSY_PATIENCE = 10.0
+"""How many times longer a working arm is waited for."""
+
+
 class Runner:
     """Waits beside a running arm, and tells the display."""
 
@@ -31,8 +49,7 @@ class Runner:
         self.budget = budget
         self.on_progress = on_progress
         self.began = time.monotonic()
-        self._seen = 0
-        self._news_at = 0.0
+        self._quiet: dict[Arm, _Quiet] = {}
 
     def go_on(self, arm: Arm) -> None:
         """Start or thaw an arm, and begin to watch it."""
@@ -40,8 +57,8 @@ class Runner:
             arm.thaw()
         elif not arm.alive:
             arm.start()
-        self._seen = arm.steps_done()
-        self._news_at = time.monotonic()
+        quiet = self._quiet.setdefault(arm, _Quiet())
+        quiet.looked_at = time.monotonic()
 
     def look(self, arm: Arm, phase: str, note: str = "") -> None:
         """One look at a running arm. Raises ArmEnded when it ended or hangs."""
@@ -49,18 +66,32 @@ class Runner:
         alive = arm.alive  # before the rows are read, so that an arm's last rows are never missed
         steps = arm.steps_done()
         now = time.monotonic()
-        if steps != self._seen:
-            self._seen, self._news_at = steps, now
         self.on_progress(Progress(phase, arm.spec.name, now - self.began, self.budget.seconds, steps, note))
         if not alive:
             raise ArmEnded(arm, arm.failure(), finished=arm.exit_code == 0)
+        self._check_hang(arm, steps, now)
+
+    def _check_hang(self, arm: Arm, steps: int, now: float) -> None:
+        """Time without a step counts while the arm runs, over all of its turns."""
+        quiet = self._quiet[arm]
+        quiet.seconds += now - quiet.looked_at
+        quiet.looked_at = now
+        if steps != quiet.steps:
+            quiet.steps, quiet.seconds, quiet.cpu_s = steps, 0.0, None
+            return
         trainer = arm.poll()
         limit = self.budget.first_step_s
         if trainer is not None and trainer.n_steps > 1:  # the second step may compile again
             limit = self.budget.hang_limit_s(design.typical_step_s(trainer.steps))
-        if now - self._news_at > limit:
-            what = f"no step for {limit:.0f} s" if steps else f"no first step within {limit:.0f} s"
-            raise ArmEnded(arm, f"hang: {what}", finished=False)
+        if quiet.seconds > limit / 2 and quiet.cpu_s is None:
+            quiet.cpu_s = arm.cpu_s()
+        if quiet.seconds <= limit or quiet.cpu_s is None:
+            return
+        busy = (arm.cpu_s() - quiet.cpu_s) / (limit / 2)
+        if steps and busy > BUSY_CORES and quiet.seconds <= BUSY_PATIENCE * limit:
+            return  # a long validation, say
+        what = f"no step for {quiet.seconds:.0f} s" if steps else f"no first step within {limit:.0f} s"
+        raise ArmEnded(arm, f"hang: {what}", finished=False)
 
     def to_first_step(self, arm: Arm) -> float | None:
         """Go on until the first step is done; seconds from launch, when it was launched here."""
@@ -88,16 +119,25 @@ class Runner:
                 return f"{arm.spec.name}: step time still falling after {self.budget.warmup_s:.0f} s of warm-up"
             self.look(arm, "warm-up")
 
-    def turn(self, arm: Arm, label: str, drop: int, note: str = "") -> Turn:
-        """Let an arm run for one turn. It is left running: whoever is next freezes it."""
+    def turn(self, arm: Arm, label: str, drop: int, until: float, note: str = "") -> Turn:
+        """Let an arm run for one turn: its time, and until enough steps were seen or ``until`` (monotonic seconds).
+
+        It is left running: whoever is next freezes it.
+        """
         thawed = arm.frozen
+        dropped = drop if thawed else 0
         self.go_on(arm)
         trainer = arm.poll()
         step_s = design.typical_step_s(trainer.steps) if trainer is not None else 0.0
-        lasts = design.turn_s(step_s, drop if thawed else 0, self.budget)
+        lasts = design.turn_s(step_s, dropped, self.budget)
+        wanted = arm.steps_done() + dropped + 1 + self.budget.window_steps
         before = neighbours.look(arm.cpu_s())
+        began = time.monotonic()
         begin = time.monotonic_ns()
-        while (time.monotonic_ns() - begin) / 1e9 < lasts:
+        while True:
+            now = time.monotonic()
+            if now - began >= lasts and (arm.steps_done() >= wanted or now >= until):
+                break
             self.look(arm, "measure", note)
         load = neighbours.between(before, neighbours.look(arm.cpu_s()))
         end = time.monotonic_ns()

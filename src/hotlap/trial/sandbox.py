@@ -42,7 +42,8 @@ HINT = (
 
 def launcher(mode: str, options: Iterable[str], command: list[str]) -> list[str]:
     """Command line of the launcher: isolated, without site, so that the user's environment does nothing in it."""
-    return [sys.executable, "-I", "-S", str(LAUNCHER), "--mode", mode, *options, "--", *command]
+    host = f"--host={os.getpid()}"
+    return [sys.executable, "-I", "-S", str(LAUNCHER), "--mode", mode, host, *options, "--", *command]
 
 
 def _try(mode: str, options: list[str]) -> str | None:

@@ -13,6 +13,10 @@ __all__ = ["cpu_s", "descendants", "freeze", "kill", "thaw"]
 
 ROUNDS = 50
 """How often new processes are looked for before giving up; each round sees what the one before had started."""
+STOP_S = 1.0
+"""Longest wait for a signal to take effect."""
+ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, *ENDED)
 
 
 def descendants(root: int) -> list[psutil.Process]:
@@ -21,14 +25,14 @@ def descendants(root: int) -> list[psutil.Process]:
         parents = psutil.Process(root).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
-    return [process for process in parents if _alive(process)]
+    return [process for process in parents if _status(process) not in ENDED]
 
 
-def _alive(process: psutil.Process) -> bool:
+def _status(process: psutil.Process) -> str:
     try:
-        return bool(process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD))
+        return str(process.status())
     except psutil.NoSuchProcess:
-        return False
+        return str(psutil.STATUS_DEAD)
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:
@@ -45,11 +49,22 @@ def freeze(root: int, spare: int) -> list[psutil.Process]:
     for _ in range(ROUNDS):
         new = [p for p in descendants(root)[spare:] if p not in stopped]
         if not new:
-            break
+            break  # all that could start others have stopped
         for process in new:
             _signal(process, signal.SIGSTOP)
         stopped += new
+        _wait_stopped(new)
     return stopped
+
+
+def _wait_stopped(processes: list[psutil.Process]) -> None:
+    """A signal takes effect when the process is next scheduled; one that waits for a disk takes longest."""
+    until = time.monotonic() + STOP_S
+    waiting = processes
+    while waiting and time.monotonic() < until:
+        waiting = [p for p in waiting if _status(p) not in STOPPED]
+        if waiting:
+            time.sleep(0.001)
 
 
 def thaw(stopped: list[psutil.Process]) -> None:

@@ -1,0 +1,167 @@
+"""One arm: freezing all of its tree, ending all of it, and the reasons it gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from trial_support import QUICK, MakeArm
+
+from hotlap.records.errors import HotlapError, RecordError
+from hotlap.trial.arm import Arm
+from hotlap.trial.reasons import explain, last_error
+from hotlap.trial.sandbox import FAILED, Sandbox, available
+from hotlap.trial.single import run_until
+from hotlap.trial.tail import Tail
+
+FAMILY = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+busy = "import itertools; all(True for _ in itertools.repeat(0))"
+subprocess.Popen([sys.executable, "-c", busy, "family-of-a-test"])
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.execv(sys.executable, [sys.executable, "-c", busy, "family-of-a-test"])
+time.sleep(100)
+"""
+KINDS = ["plain", *([available()] if available() != "none" else [])]
+
+
+def family() -> list[psutil.Process]:
+    found = [p for p in psutil.process_iter(["cmdline"]) if "family-of-a-test" in (p.info["cmdline"] or [])]
+    return [p for p in found if p.status() != psutil.STATUS_ZOMBIE]
+
+
+def until_true(test: object, seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if test():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_freeze_thaw_and_stop_reach_children_and_daemons(make_arm: MakeArm, tmp_path: Path, kind: str) -> None:
+    box = None if kind == "plain" else Sandbox.plan([tmp_path], None)
+    arm = make_arm("family", box, [sys.executable, "-c", FAMILY])
+    arm.start()
+    assert until_true(lambda: len(family()) == 2)
+    arm.freeze()
+    assert arm.frozen and all(p.status() == psutil.STATUS_STOPPED for p in family())
+    arm.thaw()
+    assert until_true(lambda: all(p.status() != psutil.STATUS_STOPPED for p in family()))
+    arm.freeze()
+    arm.stop()
+    assert not family() and not arm.alive and arm.exit_code is not None
+
+
+def test_a_daemon_ends_with_its_script_without_a_sandbox_too(make_arm: MakeArm) -> None:
+    arm = make_arm("family", None, [sys.executable, "-c", FAMILY.replace("time.sleep(100)", "sys.exit(0)")])
+    arm.start()
+    assert until_true(lambda: not arm.alive) and arm.exit_code == 0
+    assert not family()
+
+
+def test_steps_are_followed_while_they_are_written(make_arm: MakeArm) -> None:
+    arm = make_arm("arm", step_s=0.01)
+    arm.start()
+    assert until_true(lambda: arm.steps_done() >= 3)
+    arm.freeze()
+    first = arm.steps_done()
+    time.sleep(0.2)
+    assert arm.steps_done() == first
+    arm.thaw()
+    assert until_true(lambda: arm.steps_done() > first)
+    timeline = arm.read()
+    assert timeline is not None and timeline.n_steps >= first and arm.failure() == "no progress"
+
+
+def test_output_goes_to_the_file_and_stdin_is_empty(make_arm: MakeArm, capfd: pytest.CaptureFixture[str]) -> None:
+    arm = make_arm("arm", None, [sys.executable, "-c", "print('hello'); input()"])
+    arm.start()
+    assert until_true(lambda: not arm.alive)
+    assert "hello" in arm.spec.output.read_text() and "asked for input" in arm.failure()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_command_that_is_not_there(make_arm: MakeArm) -> None:
+    arm = make_arm("arm", None, ["no-such-program-at-all"])
+    arm.start()
+    assert until_true(lambda: not arm.alive) and arm.exit_code == 127
+    assert "cannot start no-such-program-at-all" in arm.spec.output.read_text()
+
+
+def test_starting_twice_is_an_error(make_arm: MakeArm) -> None:
+    arm = make_arm("arm")
+    arm.start()
+    with pytest.raises(HotlapError, match="running already"):
+        arm.start()
+
+
+def test_leaving_python_ends_all_arms(tmp_path: Path) -> None:
+    code = f"""
+import os, sys
+from pathlib import Path
+from hotlap.trial.arm import Arm, ArmSpec
+command = [sys.executable, "-c", "import time; time.sleep(60)", "left-by-a-test"]
+folder = Path({str(tmp_path)!r})
+arm = Arm(ArmSpec("a", command, dict(os.environ), folder, Path("/"), None, folder / "o"))
+arm.start(); arm.freeze(); print(arm._process.pid)
+raise ValueError
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.stdout.strip() and not psutil.pid_exists(int(done.stdout))
+    assert not [p for p in psutil.process_iter(["cmdline"]) if "left-by-a-test" in (p.info["cmdline"] or [])]
+
+
+def test_run_until_stops_at_steps_seconds_or_the_end(make_arm: MakeArm) -> None:
+    arm = make_arm("steps", step_s=0.01)
+    outcome = run_until(arm, QUICK, steps=5)
+    assert outcome.status == "enough" and outcome.steps >= 5 and arm.frozen and outcome.startup_s is not None
+    assert run_until(arm, QUICK, seconds=0.2).status == "enough"
+    done = run_until(make_arm("end", steps=4, step_s=0.01), QUICK, steps=100)
+    assert (done.status, done.steps, done.exit_code) == ("finished", 4, 0)
+    crash = run_until(make_arm("crash", at=2, how="sys.exit(9)"), QUICK, steps=100)
+    assert crash.status == "failed" and crash.exit_code == 9 and "exit code 9" in crash.reason
+
+
+def test_reasons() -> None:
+    def say(code: int, text: str, memory_kill: bool = False) -> str:
+        return explain(code, text, sandboxed=True, memory_kill=memory_kill)
+
+    cuda = "Traceback\n  File x\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"
+    assert say(1, cuda).startswith("out of memory: torch.OutOfMemoryError")
+    assert say(1, "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory").startswith("out of memory")
+    assert say(-9, "", True) == "out of memory: the kernel ended it"
+    assert say(1, "OSError: [Errno 28] No space left on device").startswith("scratch full")
+    assert say(FAILED, "hotlap sandbox: mount /x: no\n") == "no sandbox: mount /x: no"
+    assert last_error("KeyError: 'a'\nprinted later\n") == "KeyError: 'a'" and last_error("fine") is None
+
+
+def test_a_torn_row_waits_and_a_corrupt_one_is_an_error(tmp_path: Path) -> None:
+    path, tail = tmp_path / "1.jsonl", Tail(tmp_path)
+    with open(path, "w") as out:
+        out.write('{"k": "mark", "kind": "lever", "id": "x", "state": "applied", "count": 1}\n{"k": "ma')
+        out.flush()
+        assert tail.poll() and len(tail.files[path].marks) == 1 and not tail.poll()
+        out.write('rk", "kind": "lever", "id": "y", "state": "applied", "count": 1}\n')
+        out.flush()
+        assert tail.poll() and [m.id for m in tail.files[path].marks] == ["x", "y"]
+        out.write("what\n")
+        out.flush()
+        with pytest.raises(RecordError, match="corrupt"):
+            tail.poll()
+
+
+def test_ends_are_told_apart(make_arm: MakeArm) -> None:
+    arm: Arm = make_arm("arm", steps=2)
+    arm.start()
+    assert until_true(lambda: not arm.alive)
+    assert arm.failure("while warming up") == "script ended after 2 steps (while warming up)"
