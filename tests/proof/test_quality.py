@@ -115,3 +115,16 @@ def test_time_to_loss_is_unknown_for_a_loss_that_does_not_fall() -> None:
     flat = [[1.0] * 60]
     assert time_to_loss(flat, flat, 2.0) is None
     assert time_to_loss(curves(1), [[3.0] * 60], 2.0) is None
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_candidate_at_the_margin_is_proved_as_rarely_as_the_level_says(paired: bool) -> None:
+    g = np.random.default_rng(1)
+    proved = 0
+    for _ in range(300):
+        luck = 1 + 0.01 * g.standard_normal((2, 3))
+        base = [list(np.asarray(c) * f) for c, f in zip(curves(3, noise=0.0), luck[0], strict=True)]
+        again = luck[0] + 0.004 * g.standard_normal(3) if paired else luck[1]
+        candidate = [list(1.02 * np.asarray(c) * f) for c, f in zip(curves(3, noise=0.0), again, strict=True)]
+        proved += judge(base, candidate, 0.02, paired).verdict == "proved"
+    assert proved <= 0.09 * 300  # 5 %, and three deviations of 300 draws

@@ -15,7 +15,9 @@ SECOND = 10**9
 
 def windows(baseline: list[float], candidate: list[float], dropped: tuple[int, ...] = ()) -> list[Window]:
     turns = [
-        (arm, s) for pair in zip(baseline, candidate, strict=True) for arm, s in zip(("baseline", "candidate"), pair, strict=True)
+        (arm, s)
+        for pair in zip(baseline, candidate, strict=True)
+        for arm, s in zip(("baseline", "candidate"), pair, strict=True)
     ]
     return [
         Window(arm, i * SECOND, 20, 640, s, "neighbour load" if i in dropped else None)

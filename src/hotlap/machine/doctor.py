@@ -146,8 +146,8 @@ def _sandbox(s: Subject) -> Check:
     if s.machine.sandbox != "none":
         return Check("sandbox", "ok", s.machine.sandbox)
     advice = (
-        "No overlay can be mounted here (no root, no user namespaces), so a trial's writes are redirected saver by "
-        "saver; in Docker, `--cap-add SYS_ADMIN` or `--security-opt seccomp=unconfined` allows it."
+        "No overlay can be mounted here (no root, no user namespaces), so trials need `--no-sandbox`, and then really "
+        "write your files. In Docker, `--cap-add SYS_ADMIN --security-opt apparmor=unconfined` allows it."
     )
     return Check("sandbox", "warn", "none", advice)
 
