@@ -90,7 +90,10 @@ class PendingSaves:
 
     def finish(self) -> None:
         """Wait for everything; raise the error of a save that failed."""
+        writer = self._writer
         self.settle()
+        if writer is not None and os.getpid() == self._pid:
+            writer.join()
         self._raise_error()
 
     def _raise_error(self) -> None:

@@ -117,7 +117,7 @@ def _optimizer_forbids(module: nn.Module) -> bool:
 
     own = {id(p): p for p in module.parameters()}
     for found in gc.get_objects():
-        if type(found).__module__ == "builtins" or not isinstance(found, Optimizer):
+        if not issubclass(type(found), Optimizer):  # isinstance would wake lazy objects by asking their __class__
             continue
         for group in found.param_groups:
             held = [own[id(p)] for p in group["params"] if id(p) in own]

@@ -1,0 +1,108 @@
+"""A tiny training with every sin that the levers treat, and one with nothing that a lever could change."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["bare_training", "full_training"]
+
+
+def full_training(folder: str, steps: int = 8) -> list[float]:
+    """Train a small convolutional model on array files in ``folder`` (made when absent); the loss of each step.
+
+    It reads files per sample, has one loading process, validates with gradients on, saves each fourth step,
+    and leaves anomaly detection on. CPU, seeded: without levers two calls give the same bits.
+    """
+    import numpy
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+
+    _make_files(folder)
+    was_anomaly = torch.is_anomaly_enabled()
+    torch.manual_seed(0)
+    torch.autograd.set_detect_anomaly(True)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4)
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    dataset: Any = _Files(folder, numpy)
+    loader: Any = DataLoader(dataset, batch_size=4, shuffle=True)
+    losses: list[float] = []
+    loss: Any
+    try:
+        while len(losses) < steps:
+            for images, labels in loader:
+                loss = nn.functional.cross_entropy(model(images), labels)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+                if len(losses) % 4 == 0:
+                    _validate_and_save(model, images, os.path.join(folder, "model.pt"))
+                if len(losses) == steps:
+                    break
+    finally:
+        torch.set_anomaly_enabled(was_anomaly)
+    return losses
+
+
+def _validate_and_save(model: Any, images: Any, path: str) -> None:
+    import torch
+
+    model.eval()
+    model(images).argmax(1)
+    model.train()
+    torch.save({"model": model.state_dict()}, path)
+    saved = torch.load(path)["model"]
+    if not all(torch.equal(saved[name], value) for name, value in model.state_dict().items()):
+        raise AssertionError("a checkpoint does not hold the weights that were saved")
+
+
+def bare_training(steps: int = 4) -> list[float]:
+    """A training by hand: tensors, no module, no loader, no optimizer object."""
+    import torch
+
+    torch.manual_seed(0)
+    weight = torch.zeros(3, requires_grad=True)
+    losses = []
+    for _ in range(steps):
+        loss = ((torch.randn(8, 3) @ weight - 1.0) ** 2).mean()
+        (gradient,) = torch.autograd.grad(loss, weight)
+        with torch.no_grad():
+            weight -= 0.1 * gradient
+        losses.append(loss.item())
+    return losses
+
+
+def _make_files(folder: str) -> None:
+    import numpy
+
+    numbers = numpy.random.RandomState(0)
+    for index in range(16):
+        path = os.path.join(folder, f"{index}.npy")
+        if not os.path.exists(path):
+            numpy.save(path, numbers.rand(3, 10, 10).astype("float32"))
+
+
+class _Files:
+    """16 array files, four labels; the same sample for an index each time."""
+
+    def __init__(self, folder: str, numpy: Any) -> None:
+        self._folder = folder
+        self._numpy = numpy
+
+    def __len__(self) -> int:
+        return 16
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        import torch
+
+        array = self._numpy.load(os.path.join(self._folder, f"{index}.npy"))
+        return torch.from_numpy(array), index % 4
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import numpy
+
+        return _Files, (self._folder, numpy)

@@ -1,0 +1,16 @@
+"""Every lever of the catalog, through the conformance kit."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotlap.lever.contract import Lever
+from hotlap.lever.registry import lever as by_id
+from hotlap.lever.registry import levers
+from hotlap.testing.lever_kit import LeverConformance
+
+
+class TestCatalog(LeverConformance):
+    @pytest.fixture(params=list(levers()))
+    def lever(self, request: pytest.FixtureRequest) -> Lever:
+        return by_id(request.param)
