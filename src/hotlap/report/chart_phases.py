@@ -71,8 +71,8 @@ def over_time(findings: Findings) -> Markup | None:
     if len(data) < 2 or not phases:
         return None
     tops = [sum(_value(point, phase) for phase in phases) for point in data]
-    # a rare validation must not flatten everything else: the axis ends a little above the 95th percentile's twofold
-    high = min(max(tops), 2.0 * sorted(tops)[int(0.9 * (len(tops) - 1))] or max(tops))
+    # one rare spike must not flatten everything else: the axis ends at four times the 90th percentile
+    high = min(max(tops), 4.0 * sorted(tops)[int(0.9 * (len(tops) - 1))] or max(tops))
     x = svg.Scale(float(data[0]["step"]), float(data[-1]["step"]), 1000)
     y = svg.Scale(0.0, high * 1.05, 1000, invert=True)
     areas, below = [], [0.0] * len(data)

@@ -53,6 +53,8 @@ def windows(trials: Sequence[Trial]) -> Markup | None:
     if chosen is None:
         return None
     data = [w for w in chosen.windows if svg.finite(w.steady_s)]
+    if len(data) < 2:
+        return None
     scale = svg.Scale(0.0, 1.1 * max(w.steady_s for w in data), invert=True)
     values = svg.ticks(0.0, scale.high, 3)
     slot = 100 / len(data)

@@ -55,7 +55,7 @@ def _diagnosis(report: Report) -> dict[str, Any]:
         "phases": found.phases if found is not None else {},
         "findings": [_finding(finding) for finding in found.findings] if found is not None else [],
         "drift": found.drift if found is not None else None,
-        "notes": [*(found.notes if found is not None else []), *report.notes],
+        "notes": report.all_notes,
     }
 
 

@@ -38,7 +38,7 @@ def render(report: Report) -> str:
         missing=words.missing(report),
         plan_text=report.plan_text or (words.plan_yaml(report.plan) if report.plan and report.plan.moves else ""),
         keep=words.keep_commands(report),
-        notes=[*(report.findings.notes if report.findings else []), *report.notes],
+        notes=report.all_notes,
     )
 
 
@@ -67,6 +67,7 @@ def _hero(report: Report) -> dict[str, Any]:
         after = before * speedup.ratio if speedup is not None and report.kept else None
         top = 1 / roof.step_s if roof is not None and roof.step_s > 0 else None
     proof = report.proof
+    after_share = report.roof_share_after if roof is not None and report.kept else None
     claimed = proof is not None and proof.claimed and speedup is not None
     return {
         "unit": unit,
@@ -75,9 +76,9 @@ def _hero(report: Report) -> dict[str, Any]:
         "roof": units.per_s(top) if roof is not None else None,
         "roof_how": roof.how if roof is not None else "",
         "share_before": units.share(roof.share) if roof is not None else None,
-        "share_after": units.share(report.roof_share_after) if roof is not None and report.kept else None,
+        "share_after": units.share(after_share) if after_share is not None else None,
         "bar_before": _percent(roof.share) if roof is not None else None,
-        "bar_after": _percent(report.roof_share_after) if roof is not None and report.kept else None,
+        "bar_after": _percent(after_share) if after_share is not None else None,
         "claimed": claimed,
         "ratio": units.ratio_interval(speedup.ratio, speedup.low, speedup.high) if speedup else None,
         "quality": proof.quality.verdict if proof is not None and proof.quality.kind != "none" else None,
@@ -150,7 +151,10 @@ def _proof(report: Report) -> dict[str, Any] | None:
             "Losses differ from step",
             units.count(quality.first_difference) if quality.first_difference is not None else None,
         ),
-        ("Same loss reached", f"{units.ratio(quality.time_to_loss)} sooner" if quality.time_to_loss else None),
+        (
+            "Same loss reached",
+            f"in 1/{units.factor(quality.time_to_loss)} of the time" if quality.time_to_loss else None,
+        ),
     ]
     return {
         "lines": words.proof_lines(report),
@@ -192,7 +196,7 @@ def _setup(report: Report) -> list[tuple[str, str]]:
         ("Command", words.command_text(report.command)),
         ("Framework, device", f"{script.framework}, {script.device}"),
         ("Step", f"{units.seconds(throughput.step_s)} ({units.seconds(throughput.steady_s)} without periodic work)"),
-        ("Batch", units.plain(throughput.batch)),
+        ("Batch", units.count(throughput.batch)),
         (
             "Steps seen",
             f"{units.count(throughput.steps_seen)}, of which {units.count(throughput.warmup_steps)} warm-up",

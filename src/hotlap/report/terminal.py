@@ -204,12 +204,10 @@ def _footer(report: Report, width: int) -> Iterable[Text]:
         yield from _wrapped(words.verdict(report), width, " ", "bold")
     if report.status not in ("", "finished") and (gone := words.missing(report)):
         yield from _wrapped(f"missing, since the run was {report.status}: {', '.join(gone)}", width, " ", "yellow")
-    for note in [*(report.findings.notes if report.findings else []), *report.notes]:
+    for note in report.all_notes:
         yield from _wrapped(f"note: {note}", width, " ", "dim")
     for label, command in zip(("keep it:", "     or:"), words.keep_commands(report), strict=False):
         yield from _folded(f" {label} ", command, width, "cyan")
-    if report.run_path:
-        yield from _folded(" report:  ", f"{report.run_path.rstrip('/')}/report.html", width, "dim")
 
 
 def _folded(label: str, text: str, width: int, style: str) -> list[Text]:

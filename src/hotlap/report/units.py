@@ -51,6 +51,8 @@ def seconds(value: float | None) -> str:
             return f"{_significant(value * factor)} {unit}"
     if size < 119.5:
         return f"{_significant(value)} s"
+    if size >= 1e11:  # three thousand years: no duration any more
+        return f"{value:.1e} s"
     sign, whole = ("-" if value < 0 else ""), round(size)
     for limit, (big, big_unit), (small, small_unit) in (
         (7200, (60, "min"), (1, "s")),

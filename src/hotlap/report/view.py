@@ -59,6 +59,11 @@ class Report:
         )
 
     @property
+    def all_notes(self) -> list[str]:
+        """Notes of the findings and of the run, each once."""
+        return list(dict.fromkeys([*(self.findings.notes if self.findings is not None else []), *self.notes]))
+
+    @property
     def before(self) -> float | None:
         """Samples per second of the unmodified script."""
         return self.findings.throughput.samples_per_s if self.findings is not None else None
@@ -101,6 +106,6 @@ class Report:
     @property
     def roof_share_after(self) -> float | None:
         """Share of the roof with the plan (without one: of the script as it is)."""
-        if self.proof is not None and self.proof.roof_share is not None:
+        if self.proof is not None and self.proof.roof_share is not None and math.isfinite(self.proof.roof_share):
             return self.proof.roof_share
         return self.share_of_roof(self.kept[-1].cumulative if self.kept else 1.0)

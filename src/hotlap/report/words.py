@@ -161,7 +161,7 @@ def verdict(report: Report) -> str:
         text = units.ratio_interval(report.speedup.ratio, report.speedup.low, report.speedup.high)
         if report.proof.claimed:
             return f"{text} faster, quality {report.proof.quality.verdict}."
-        return f"No speedup is claimed: measured {text}."
+        return "No speedup was measured." if text == units.NONE else f"No speedup is claimed: measured {text}."
     if report.findings is None:
         return "Nothing was measured."
     top = report.findings.findings[0] if report.findings.findings else None
@@ -193,7 +193,8 @@ def proof_lines(report: Report) -> list[str]:
     if proof.speedup is not None:
         text = units.ratio_interval(proof.speedup.ratio, proof.speedup.low, proof.speedup.high)
         value, _, bounds = text.partition(" ")
-        lines.append(f"{value} faster {bounds}".strip() if proof.claimed else f"no speedup claimed: {text}")
+        unclaimed = "no speedup measured" if text == units.NONE else f"no speedup claimed: {text}"
+        lines.append(f"{value} faster {bounds}".strip() if proof.claimed else unclaimed)
     quality = proof.quality
     lines.append(quality.summary or f"quality {quality.verdict}")
     if quality.first_difference is not None:
