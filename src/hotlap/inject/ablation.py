@@ -96,7 +96,7 @@ def _find_function(where: dict[str, Any]) -> tuple[Any, str, FunctionType] | Non
         if getattr(module, "__file__", None) is None and getattr(module, "__name__", "") != "__main__":
             continue
         for name, value in list(vars(module).items()):
-            owners = [(module, name, value)]
+            owners: list[tuple[Any, str, Any]] = [(module, name, value)]
             if isinstance(value, type) and value.__module__ == module.__name__:
                 owners += [(value, n, v) for n, v in vars(value).items()]
             for owner, attribute, candidate in owners:

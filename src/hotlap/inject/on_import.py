@@ -60,7 +60,7 @@ def on_import(name: str, callback: Callable[[ModuleType], None]) -> None:
         return
     _waiting.setdefault(name, []).append(callback)
     if _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Finder)
 
 
 def forget(callback: Callable[[ModuleType], None]) -> None:

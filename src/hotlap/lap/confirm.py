@@ -5,7 +5,7 @@ from __future__ import annotations
 from hotlap.diagnose.confirm import with_ablation
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.measure import measure
-from hotlap.lap.session import Session
+from hotlap.lap.session import Session, validation_place
 from hotlap.records.findings import Findings
 from hotlap.records.trials import Trial
 
@@ -16,7 +16,6 @@ CONFIRM_UNTIL = 0.36
 MEASURE_S = 9.0
 MIN_SHARE = 0.03
 """A cause below this share of the step is not worth a trial of its own."""
-PERIODIC = {"validation": "validation-cadence", "checkpoint": "checkpoint-blocking"}
 
 
 def confirm(session: Session, baseline: Baseline) -> tuple[Findings, list[Trial]]:
@@ -40,12 +39,7 @@ def confirm(session: Session, baseline: Baseline) -> tuple[Findings, list[Trial]
 
 def _without(session: Session, baseline: Baseline, findings: Findings, ablation: str) -> Trial:
     session.stage = f"confirm: without {ablation}"
-    extra: dict[str, object] = {}
-    if ablation == "validation":
-        places = [w for f in findings.findings if f.ablation == "validation" for w in f.where]
-        if places:
-            extra["validation"] = {"file": places[0].file, "function": places[0].function}
-    arm = session.arm(f"without-{ablation}", ablate=[ablation], **extra)
+    arm = session.arm(f"without-{ablation}", ablate=[ablation], validation=validation_place(findings))
     seconds = min(MEASURE_S, session.left_s(CONFIRM_UNTIL))
     trial = measure(session, baseline.arm, arm, f"without {ablation}", seconds, without=ablation)
     session.discard(arm)

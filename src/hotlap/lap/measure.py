@@ -23,6 +23,8 @@ TAKEN_AWAY = {
     "everything": ("epoch_start", "validation", "checkpoint"),
 }
 """Kinds of periodic work that an ablation takes away."""
+WINDOWS = Budget(window_s=0.8, window_steps=4, drop_steps=1, min_pairs=4, warmup_least_s=1.0)
+"""Many short windows rather than a few long ones: pairs that lie close in time share their noise."""
 FIRST_STEP_S = 90.0
 """An arm that has made no step after this long hangs (compiling is given more by its own budget)."""
 
@@ -57,7 +59,7 @@ def measure(
     trial = compare(
         incumbent,
         candidate,
-        Budget(seconds=seconds, precision=precision, first_step_s=FIRST_STEP_S + startup_s),
+        replace(WINDOWS, seconds=seconds, precision=precision, first_step_s=FIRST_STEP_S + startup_s),
         interval,
         session.on_progress,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotlap.lap.measure import measure
-from hotlap.lap.session import Session
+from hotlap.lap.session import Session, validation_place
 from hotlap.lever.contract import Refusal
 from hotlap.lever.registry import levers
 from hotlap.records.call import ABLATIONS
@@ -50,11 +50,11 @@ def measure_roof(
     """Measure the roof beside ``incumbent`` (the unmodified script, or the plan so far)."""
     session.stage = "roof"
     moves = numeric_moves(session, findings, kept)
-    arm = session.arm("roof", moves=moves, ablate=ABLATIONS, **_validation(findings))
+    arm = session.arm("roof", moves=moves, ablate=ABLATIONS, validation=validation_place(findings))
     trial = measure(session, incumbent, arm, "roof", MEASURE_S, precision=0.04, without="everything")
     if trial.status != "measured" and moves and not kept:  # a numeric lever broke it: the roof without them
         session.discard(arm)
-        arm = session.arm("roof-plain", ablate=ABLATIONS, **_validation(findings))
+        arm = session.arm("roof-plain", ablate=ABLATIONS, validation=validation_place(findings))
         moves = []
         trial = measure(session, incumbent, arm, "roof", MEASURE_S, precision=0.04, without="everything")
     session.discard(arm)
@@ -74,8 +74,3 @@ def measure_roof(
         ),
         trial,
     )
-
-
-def _validation(findings: Findings) -> dict[str, object]:
-    places = [w for f in findings.findings if f.ablation == "validation" for w in f.where]
-    return {"validation": {"file": places[0].file, "function": places[0].function}} if places else {}

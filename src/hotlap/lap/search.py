@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.measure import measure
 from hotlap.lap.session import Session
-from hotlap.plan.choose import decide
-from hotlap.plan.match import Candidate, candidates, refusals
+from hotlap.plan.choose import choose
+from hotlap.plan.match import Candidate, candidates, canonical, refusals
+from hotlap.plan.order import order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.plan import Move
 from hotlap.records.trials import LeverResult, Trial
@@ -23,6 +23,8 @@ SEARCH_UNTIL = 0.72
 MEASURE_S = 9.0
 CLOSE_TO_ROOF = 0.97
 """At this share of the roof the search ends: what is left is smaller than what a trial can see."""
+MIN_PREDICTED = 1.02
+"""A lever that promises less than this is not worth the time of a trial."""
 LONG_EPOCH_S = 15.0
 """An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
 REPLAY_BATCHES = 24
@@ -53,26 +55,26 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     while session.left_s(SEARCH_UNTIL) > MEASURE_S / 2:
         if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
             break
-        found = candidates(
-            state.findings,
-            session.machine,
-            options.allow,
-            options.only,
-            options.skip,
-            state.moves,
-            state.tried,
-            budget_s=session.left_s(SEARCH_UNTIL),
-        )
+        found = _promising(session, state)
         if not found:
             break
         _try(session, baseline, state, found[0])
     return state
 
 
+def _promising(session: Session, state: Search) -> list[Candidate]:
+    """Candidates worth a trial, best first. What the user asked for by name is tried whatever it promises."""
+    options = session.options
+    found = candidates(
+        state.findings, session.machine, options.allow, options.only, options.skip, state.moves, state.tried
+    )
+    ranked = order(found, budget_s=session.left_s(SEARCH_UNTIL))
+    return [c for c in ranked if c.predicted >= MIN_PREDICTED or c.lever in options.only]
+
+
 def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:
-    setting_key = json.dumps(candidate.setting, sort_keys=True)
-    state.tried.add((candidate.lever, setting_key))
-    move = Move(candidate.lever, candidate.setting, candidate.preserves)
+    state.tried.add((candidate.lever, canonical(candidate.setting)))
+    move = Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
     replay = REPLAY_BATCHES if state.replayed or _needs_replay(candidate, state.findings) else 0
     arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay)
     session.stage = f"try {candidate.lever}"
@@ -86,7 +88,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         startup_s=candidate.gain.startup_s,
     )
     state.trials.append(trial)
-    kept, reason = decide(trial)
+    choice = choose(trial)
+    kept, reason = choice.kept, choice.reason
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
     old = state.incumbent
     if kept:

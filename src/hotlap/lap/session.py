@@ -12,6 +12,7 @@ from pathlib import Path
 from hotlap.inject import door
 from hotlap.lap.options import Listener, Options
 from hotlap.records.call import Call
+from hotlap.records.findings import Findings, Where
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move
 from hotlap.records.run_folder import RunFolder
@@ -21,7 +22,7 @@ from hotlap.trial.collect import annotate
 from hotlap.trial.progress import Progress
 from hotlap.trial.sandbox import Sandbox
 
-__all__ = ["Session"]
+__all__ = ["Session", "validation_place"]
 
 TRIAL_FLUSH_S = 0.2
 """A trial's rows are read while it runs, so they are written more often than in a watched run."""
@@ -72,13 +73,13 @@ class Session:
         moves: Sequence[Move] = (),
         ablate: Sequence[str] = (),
         seed_offset: int = 0,
-        **extra: object,
+        replay_batches: int = 0,
+        validation: Where | None = None,
     ) -> Arm:
-        """A new arm of the user's command, not yet started. ``extra``: ``replay_batches``, ``validation``."""
+        """A new arm of the user's command, not yet started. ``validation``: the function that an ablation replays."""
         self._count += 1
         name = f"{self._count:02d}-{name}"
         timeline_dir = self.folder.timeline_dir(name)
-        replay = extra.pop("replay_batches", 0)
         call = Call(
             timeline_dir=str(timeline_dir),
             mode="trial",
@@ -87,11 +88,13 @@ class Session:
             ablate=list(ablate),
             flush_s=TRIAL_FLUSH_S,
             seed_offset=seed_offset,
-            replay_batches=replay if isinstance(replay, int) else 0,
+            replay_batches=replay_batches,
             cores=self.machine.cores,
             scratch=str(self.scratch),
             offline=True,
-            extra=dict(extra),
+            extra={}
+            if validation is None
+            else {"validation": {"file": validation.file, "function": validation.function}},
         )
         arm = Arm(
             ArmSpec(
@@ -121,3 +124,8 @@ class Session:
         """The arm's timeline so far, with source lines."""
         timeline = arm.read()
         return None if timeline is None else annotate(timeline)
+
+
+def validation_place(findings: Findings) -> Where | None:
+    """Where validation is called from, as far as it was found."""
+    return next((w for f in findings.findings if f.ablation == "validation" for w in f.where), None)

@@ -43,7 +43,7 @@ def loads(cls: type[T], text: str, name: str = "document") -> T:
         data = json.loads(text)
     except json.JSONDecodeError as err:
         raise RecordError(f"{name} is not valid JSON: {err}.") from err
-    return decode(cls, data, name)
+    return typing.cast(T, decode(cls, data, name))
 
 
 def check_schema(data: Any, schema: str, name: str) -> None:
@@ -63,7 +63,7 @@ def check_schema(data: Any, schema: str, name: str) -> None:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
@@ -134,7 +134,7 @@ def _decode_dataclass(cls: type[Any], data: Any, path: str) -> Any:
             near = difflib.get_close_matches(str(key), fields, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(fields)}."
             raise RecordError(f"{path} has an unknown key {key!r}.", hint)
-    hints = _hints(cls)
+    hints = _hints(typing.cast(typing.Hashable, cls))
     values = {}
     for name, field in fields.items():
         if name in data:

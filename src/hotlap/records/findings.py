@@ -19,7 +19,7 @@ __all__ = [
     "Where",
 ]
 
-SCHEMA = "hotlap.findings/1"
+SCHEMA: Literal["hotlap.findings/1"] = "hotlap.findings/1"
 
 CAUSES: dict[str, str] = {
     # data wait, by what the loader spends its time on
@@ -209,4 +209,4 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     over_time: list[dict[str, Any]] = field(default_factory=list)
     """At most 200 points: {step, t_s, step_s, phases: {phase: seconds per step}}."""
-    schema: Literal["hotlap.findings/1"] = SCHEMA  # type: ignore[assignment]
+    schema: Literal["hotlap.findings/1"] = SCHEMA

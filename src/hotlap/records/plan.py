@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 __all__ = ["PRESERVES", "SCHEMA", "Move", "Plan"]
 
-SCHEMA = "hotlap.plan/1"
+SCHEMA: Literal["hotlap.plan/1"] = "hotlap.plan/1"
 PRESERVES = ("bits", "maths", "distribution", "goal")
 """What a lever may change, strictest first."""
 
@@ -36,4 +36,4 @@ class Plan:
     low: float | None = None
     high: float | None = None
     created: str = ""
-    schema: Literal["hotlap.plan/1"] = field(default=SCHEMA)  # type: ignore[assignment]
+    schema: Literal["hotlap.plan/1"] = SCHEMA

@@ -1,0 +1,126 @@
+"""What a script sees when the door is open: nothing. What it leaves: a timeline."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from hotlap.inject import door
+from hotlap.records.call import Call
+from hotlap.records.plan import Move
+from hotlap.records.timeline import Timeline, training_timeline
+
+TRAINING = """
+import torch
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
+loader = torch.utils.data.DataLoader(data, batch_size=4, shuffle=True)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        print(loss.item().hex())
+"""
+
+
+def run(tmp_path: Path, source: str, **call: object) -> tuple[subprocess.CompletedProcess[str], Timeline | None]:
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    timelines = Path(tempfile.mkdtemp(dir=tmp_path))
+    env = door.environment(Call(timeline_dir=str(timelines), **call))  # type: ignore[arg-type]
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=100)
+    errors = [p.read_text() for p in timelines.glob("*.error")]
+    assert errors == []
+    return done, training_timeline(timelines)
+
+
+def test_same_output_and_a_timeline(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(TRAINING)
+    bare = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100)
+    done, timeline = run(tmp_path, TRAINING)
+    assert done.stdout == bare.stdout
+    assert done.stderr == bare.stderr == ""
+    assert timeline is not None
+    assert timeline.n_steps == 32
+    losses = [row.l[-1] for row in timeline.step]
+    assert [float.fromhex(line) for line in bare.stdout.split()] == losses
+
+
+def test_sys_path_and_sitecustomize_are_the_users(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text("import sys; sys.own_sitecustomize = True\n")
+    script = tmp_path / "look.py"
+    script.write_text("import sys, sitecustomize; print(sys.own_sitecustomize, sys.path, sitecustomize.__file__)\n")
+    base = {**os.environ, "PYTHONPATH": str(tmp_path / "own")}
+    bare = subprocess.run([sys.executable, str(script)], env=base, capture_output=True, text=True, timeout=60)
+    env = door.environment(Call(timeline_dir=str(tmp_path)), base)
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout == bare.stdout
+    assert done.stdout.startswith("True")
+
+
+def test_a_lever_is_applied_and_reported(tmp_path: Path) -> None:
+    move = Move("loader-workers", {"workers": 1, "prefetch": 2, "torch_threads": None}, "distribution")
+    _, timeline = run(tmp_path, TRAINING, mode="trial", moves=[move], cores=2, scratch=str(tmp_path))
+    assert timeline is not None
+    marks = [m for m in timeline.mark if m.id == "loader-workers"]
+    assert marks[-1].state == "applied", marks
+    assert timeline.workers, "the worker left no timeline"
+
+
+def test_resident_batch(tmp_path: Path) -> None:
+    _, timeline = run(tmp_path, TRAINING, mode="trial", ablate=["data"])
+    assert timeline is not None
+    assert [(m.id, m.state) for m in timeline.mark] == [("data", "applied")]
+    assert timeline.n_steps == 32
+
+
+def test_seeds_are_shifted(tmp_path: Path) -> None:
+    first, _ = run(tmp_path, TRAINING, mode="trial")
+    same, _ = run(tmp_path, TRAINING, mode="trial")
+    other, _ = run(tmp_path, TRAINING, mode="trial", seed_offset=1)
+    assert first.stdout == same.stdout
+    assert first.stdout != other.stdout
+
+
+VALIDATING = TRAINING.replace("for epoch in range(2):", '''
+def evaluate(model):
+    model.eval()
+    with torch.no_grad():
+        total = sum(model(x).sum().item() for x in data.tensors[0].split(8))
+    model.train()
+    print("validated")
+    return total
+
+for epoch in range(2):''').replace("        print(loss", "        evaluate(model)\n        print(loss")
+
+
+def test_validation_is_replayed(tmp_path: Path) -> None:
+    where = {"file": str(tmp_path / "train.py"), "function": "evaluate"}
+    done, timeline = run(tmp_path, VALIDATING, mode="trial", ablate=["validation"], extra={"validation": where})
+    assert timeline is not None
+    assert ("validation", "applied") in [(m.id, m.state) for m in timeline.mark]
+    assert 1 <= done.stdout.count("validated") <= 3
+    full, timeline = run(tmp_path, VALIDATING)
+    assert full.stdout.count("validated") == 32
+    assert timeline is not None
+    assert sum(e.kind == "validation" for e in timeline.event) >= 28
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "logging"])
+def test_saving_and_logging_are_taken_away(tmp_path: Path, what: str) -> None:
+    source = TRAINING + f"\ntorch.save(model.state_dict(), {str(tmp_path / 'model.pt')!r})\nprint('done')\n"
+    done, _ = run(tmp_path, source, mode="trial", ablate=[what])
+    saved = (tmp_path / "model.pt").stat().st_size
+    assert (saved == 0) == (what == "checkpoint")
+    assert (done.stdout == "") == (what == "logging")

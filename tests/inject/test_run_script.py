@@ -1,0 +1,62 @@
+"""The user's command runs as they would run it: exit code, signals, clear errors for what cannot run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hotlap.inject.run_script import check_command, run_script, script_of
+from hotlap.records.errors import HotlapError
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        (["python", "train.py", "--x", "other.py"], "train.py"),
+        (["python3.11", "-u", "train.py"], "train.py"),
+        (["python", "-X", "dev", "-W", "error", "train.py"], "train.py"),
+        (["python", "-m", "pkg.train"], None),
+        (["python", "-c", "pass"], None),
+        (["torchrun", "train.py"], None),
+    ],
+)
+def test_script_of(command: list[str], script: str | None) -> None:
+    assert script_of(command) == script
+
+
+def test_no_command() -> None:
+    with pytest.raises(HotlapError, match="no command after") as err:
+        check_command([])
+    assert err.value.exit_code == 2
+
+
+def test_unknown_program() -> None:
+    with pytest.raises(HotlapError, match="'no-such-program' was not found"):
+        check_command(["no-such-program"])
+
+
+def test_script_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(HotlapError, match=r"gone\.py' is not there"):
+        check_command([sys.executable, str(tmp_path / "gone.py")])
+    with pytest.raises(HotlapError, match="is a folder"):
+        check_command([sys.executable, str(tmp_path)])
+
+
+def test_script_without_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("pass\n")
+    with pytest.raises(HotlapError) as err:
+        check_command(["./train.py"])
+    assert "python ./train.py" in err.value.hint
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_exit_code(code: int) -> None:
+    assert run_script([sys.executable, "-c", f"raise SystemExit({code})"], os.environ) == code
+
+
+def test_killed_by_a_signal() -> None:
+    assert run_script([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], os.environ) == 137
