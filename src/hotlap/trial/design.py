@@ -10,7 +10,7 @@ from hotlap.records.trials import Interval, Window
 from hotlap.trial.budget import Budget
 from hotlap.trial.windows import steady_ns
 
-__all__ = ["counted_pairs", "enough", "is_steady", "order", "turn_s", "typical_step_s"]
+__all__ = ["bearable_load", "counted_pairs", "enough", "is_steady", "order", "turn_s", "typical_step_s"]
 
 RECENT = 24
 """Steps that the trend is judged by."""
@@ -63,6 +63,20 @@ def counted_pairs(windows: Sequence[Window]) -> int:
         if window.dropped is None:
             counts[window.arm] += 1
     return min(counts.values())
+
+
+def bearable_load(loads: Sequence[tuple[str, float]], pairs: int) -> float | None:
+    """Least neighbour load (cores) to let pass, so that ``pairs`` windows of each arm count; None: too few windows.
+
+    ``loads``: (arm, cores that others took) of each window.
+    """
+    worst = []
+    for arm in ("baseline", "candidate"):
+        own = sorted(load for name, load in loads if name == arm)
+        if len(own) < pairs:
+            return None
+        worst.append(own[pairs - 1])
+    return max(worst)
 
 
 def enough(interval: Interval | None, before: Interval | None, pairs: int, budget: Budget) -> bool:

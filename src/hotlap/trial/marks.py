@@ -63,7 +63,7 @@ def loader(arm: Arm) -> dict[str, Any] | None:
     trainer = arm.poll()
     if trainer is None:
         return None
-    found = [s.value for s in trainer.settings if s.name == "loader" and not s.value.get("validation")]
+    found = [s.value for s in trainer.settings if s.name == "loader" and s.value.get("training") is not False]
     return found[-1] if found else None
 
 
