@@ -23,6 +23,7 @@ def test_v2_takes_the_tightest_of_the_group_and_its_parents(tmp_path: Path) -> N
         "proc/self/cgroup": "0::/jobs/mine\n",
         "sys/fs/cgroup/jobs/mine/cpu.max": "max 100000\n",
         "sys/fs/cgroup/jobs/cpu.max": "250000 100000\n",
+        "sys/fs/cgroup/cpu.max": "700000 100000\n",
     }
     assert cpu_quota(tree(tmp_path, files)) == 2.5
 

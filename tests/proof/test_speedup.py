@@ -56,6 +56,12 @@ def test_order_of_turns_does_not_matter() -> None:
     assert pair_log_ratios(mixed, 0.0, 0.0) == pytest.approx([math.log(3)] * 4)
 
 
+def test_each_window_is_in_one_pair_at_most() -> None:
+    arms, step_s = ["baseline", "candidate", "candidate", "baseline"], [0.2, 0.1, 0.3, 0.9]
+    mixed = [Window(arm, i, 10, 0, s) for i, (arm, s) in enumerate(zip(arms, step_s, strict=True))]
+    assert pair_log_ratios(mixed, 0.0, 0.0) == pytest.approx([math.log(2), math.log(3)])
+
+
 def test_one_wild_pair_among_many_does_not_move_the_ratio() -> None:
     g = np.random.default_rng(3)
     base, cand = 0.2 * np.exp(0.01 * g.standard_normal(20)), 0.1 * np.exp(0.01 * g.standard_normal(20))

@@ -41,6 +41,13 @@ def test_the_loosest_move_sets_what_is_owed() -> None:
     assert proof.quality.time_to_loss is not None and 1.9 < proof.quality.time_to_loss < 2.1
 
 
+def test_moves_that_draw_other_numbers_are_judged_unpaired() -> None:
+    seeds = [[v * f for v in CURVE] for f in (0.97, 1.0, 1.03)]
+    drawn = Move("loader-workers", {}, "distribution")
+    uppers = [prove(trial(), [move], seeds, seeds, margin_frac=0.02).quality.upper_frac for move in (MATHS, drawn)]
+    assert uppers[0] == 0.0 and uppers[1] is not None and uppers[1] > 0.02
+
+
 def test_the_trials_own_losses_stand_in() -> None:
     assert prove(trial(), [BITS]).quality.verdict == "proved"
     assert prove(trial(), [MATHS]).quality.verdict == "not proved"  # one seed
