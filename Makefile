@@ -10,11 +10,12 @@ TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
 PYTHON ?=
 DEMO ?= examples/speaker
+DEMO_ARGS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
-RUFF_PATHS := src tests
+RUFF_PATHS := src tests $(wildcard bench examples)
 
 .PHONY: demo test unit lint format setup clean help
 .DEFAULT_GOAL := help
@@ -48,7 +49,7 @@ $(STAMPS)/dev: $(STAMPS)/app
 setup: $(STAMPS)/dev
 
 demo: $(STAMPS)/app
-	cd $(DEMO) && $(abspath $(BIN))/hotlap speedup -- $(abspath $(BIN))/python train.py
+	cd $(DEMO) && PATH="$(abspath $(BIN)):$$PATH" hotlap speedup $(DEMO_ARGS) -- python train.py
 
 unit: $(STAMPS)/dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
