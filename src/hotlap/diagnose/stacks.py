@@ -12,7 +12,7 @@ from hotlap.records.findings import Where
 from hotlap.records.rows import Frame
 from hotlap.records.timeline import Timeline
 
-__all__ = ["Sampled", "StackBook", "collect", "merge", "user_where"]
+__all__ = ["Sampled", "StackBook", "collect", "merge", "user_caller", "user_where"]
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,13 @@ def merge(books: Iterable[StackBook], source: dict[str, str], loops: dict[str, s
         source = {**book.source, **source}
         loops = {**book.loops, **loops}
     return StackBook(samples, source, loops)
+
+
+def user_caller(timeline: Timeline, stack_id: int | None) -> Where | None:
+    """The user's line that called the innermost user function of a stack: where a cadence is decided."""
+    stack = timeline.stack.get(stack_id) if stack_id is not None else None
+    frames = [timeline.frame[f] for f in stack.f if f in timeline.frame and timeline.frame[f].user] if stack else []
+    return user_where(timeline, frame_id=frames[-2].id) if len(frames) > 1 else None
 
 
 def user_where(timeline: Timeline, stack_id: int | None = None, frame_id: int | None = None) -> Where | None:

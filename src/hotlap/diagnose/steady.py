@@ -45,6 +45,8 @@ def find_steady(rows: list[Step], phases: list[str], policy: Policy) -> Steady:
     start = first
     while start < last and median(times[start : start + policy.warmup_window]) > limit:
         start += 1
+    while start < last and times[start] > limit:  # the last slow ones, behind which the window is quick already
+        start += 1
     if start == last and last > first and median(times[start : start + policy.warmup_window]) > limit:
         start = first
     return Steady(rows[start:], sum(row.n for row in rows[:start]))

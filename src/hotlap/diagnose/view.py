@@ -11,11 +11,11 @@ from hotlap.diagnose.phases import phase_names
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.script import loader_facts, setting
 from hotlap.diagnose.shares import Times, measure
-from hotlap.diagnose.stacks import StackBook, collect, user_where
+from hotlap.diagnose.stacks import Sampled, StackBook, collect, user_caller, user_where
 from hotlap.diagnose.steady import Steady, find_steady
 from hotlap.records.findings import Finding, LoaderFacts, Where
 from hotlap.records.machine import Machine
-from hotlap.records.rows import Event, Setting
+from hotlap.records.rows import Event, Frame, Setting
 from hotlap.records.timeline import Timeline
 
 __all__ = ["View", "look"]
@@ -87,24 +87,42 @@ class View:
         """Events after the first step."""
         return [event for event in self.timeline.event if event.kind == kind and event.i > 0]
 
+    def forward_where(self) -> list[Where]:
+        """The user's lines that call the model from outside any module: where autocast would go."""
+
+        def call_site(sample: Sampled) -> Frame | None:
+            names = [frame.file.replace("\\", "/") for frame in sample.frames]
+            depth = next((i for i, name in enumerate(names) if name.endswith("torch/nn/modules/module.py")), 0)
+            return next((frame for frame in reversed(sample.frames[:depth]) if frame.user), None)
+
+        return self.stacks.phase("forward").lines(self.policy.max_where, call_site)
+
     def setting_where(self, row: Setting) -> list[Where]:
         """Where a setting was made."""
         where = user_where(self.timeline, frame_id=row.frame)
         return [where] if where else []
 
     def event_where(self, kind: str) -> list[Where]:
-        """The user's lines that began events of a kind, most seconds first; by stack samples when no event tells."""
+        """The user's lines that began events of a kind, most seconds first; the caller of the first stands second.
+
+        By stack samples when no event tells.
+        """
         cost: dict[tuple[str, int, str], int] = {}
         found: dict[tuple[str, int, str], Where] = {}
+        callers: dict[tuple[str, int, str], Where | None] = {}
         for event in self.events(kind):
             where = user_where(self.timeline, stack_id=event.stack)
             if where is not None:
                 key = (where.file, where.line, where.function)
                 found[key] = where
                 cost[key] = cost.get(key, 0) + max(0, event.w)
+                callers.setdefault(key, user_caller(self.timeline, event.stack))
         total = max(1, sum(cost.values()))
         ranked = sorted(cost.items(), key=lambda pair: (-pair[1], pair[0]))[: self.policy.max_where]
         places = [Where(*key, text=found[key].text, share=ns / total) for key, ns in ranked]
+        caller = callers[ranked[0][0]] if ranked else None
+        if caller is not None:
+            places.insert(1, caller)
         return places or self.stacks.phase(kind).lines(self.policy.max_where)
 
     def finding(self, cause: str, seconds: float, advice: str, where: list[Where], **more: Any) -> Finding | None:

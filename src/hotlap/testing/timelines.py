@@ -162,7 +162,7 @@ class TimelineBuilder:
         usual = {
             "id": 1, "num_workers": 0, "batch_size": self._batch, "persistent_workers": False, "prefetch_factor": None,
             "pin_memory": False, "dataset": "Clips", "dataset_len": 3200, "iterable": False,
-            "batches_per_epoch": 3200 // self._batch, "training": True,
+            "batches_per_epoch": 3200 // max(1, self._batch), "training": True,
         }  # fmt: skip
         return self.setting("loader", line, **{**usual, **value})
 

@@ -19,6 +19,7 @@ def find(view: View) -> Finding | None:
     seconds = view.compute_s * prior * (min(1.0, float(frac)) if frac is not None else 1.0)
     evidence = {"conv_layers": layers, "conv_frac": frac, "compute_s": view.compute_s, "basis": "prior", "prior": prior}
     return view.finding(
-        CAUSE, seconds, "Put the model and its input into memory_format=torch.channels_last before the first step.", [],
+        CAUSE, seconds, "Put the model and its input into memory_format=torch.channels_last before the first step.",
+        view.forward_where(),
         detail=f"{layers} convolutions in NCHW", phase="forward", evidence=evidence,
     )  # fmt: skip

@@ -39,6 +39,7 @@ def find(view: View) -> Finding | None:
         else f"Run the forward under torch.autocast in {faster}."
     )  # fmt: skip
     return view.finding(
-        CAUSE, view.compute_s * prior, advice, [], detail=f"fp32 where {faster} is fast", phase="forward",
+        CAUSE, view.compute_s * prior, advice, view.forward_where(), detail=f"fp32 where {faster} is fast",
+        phase="forward",
         evidence=evidence,
     )  # fmt: skip

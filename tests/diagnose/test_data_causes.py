@@ -1,0 +1,126 @@
+"""Causes of a data wait: each loud, and each silent beside a near miss."""
+
+from __future__ import annotations
+
+import pytest
+from diagnose_scripts import (
+    COLLATE,
+    COMPUTE,
+    CUSTOM,
+    FETCH,
+    H5,
+    LOADER,
+    LOOP,
+    NOISE,
+    READ,
+    SLEEP,
+    SOUNDFILE,
+    causes,
+    healthy,
+)
+
+from hotlap.testing.timelines import TimelineBuilder, cpu_machine
+
+
+def waiting(seconds: float = 0.02, n: int = 100, **loader: object) -> TimelineBuilder:
+    return TimelineBuilder().loader(LOADER, **loader).steps(n, data_wait=seconds, **COMPUTE)
+
+
+def test_decode_is_named_with_its_line() -> None:
+    found = causes(waiting().loads(100, 0.02, decode=0.015).stack("data_wait", 90, LOOP, FETCH, READ, SOUNDFILE))
+    assert found["decode"].where[0].line == 48
+    assert found["decode"].seconds_per_step == pytest.approx(0.015, rel=0.01)
+    assert found["decode"].ablation == "data"
+
+
+def test_decode_by_a_reader_that_no_probe_knows() -> None:
+    found = causes(waiting().loads(100, 0.02).stack("data_wait", 90, LOOP, FETCH, CUSTOM, H5))
+    assert found["decode"].where[0].line == 49
+    assert "augment" not in found
+
+
+def test_no_decode_when_only_noise_is_added() -> None:
+    found = causes(waiting().loads(100, 0.02).stack("data_wait", 90, LOOP, FETCH, NOISE))
+    assert "decode" not in found
+    assert (found["augment"].where[0].line, found["augment"].where[0].function) == (55, "add_noise")
+
+
+def test_collate_loud_and_silent() -> None:
+    assert "collate" in causes(waiting().loads(100, 0.02, decode=0.01, collate=0.009))
+    assert "collate" not in causes(waiting().loads(100, 0.02, decode=0.01, collate=0.0005))
+    stacked = causes(waiting().stack("data_wait", 50, LOOP, FETCH, COLLATE))
+    assert next(iter(stacked)) == "collate"
+
+
+def test_storage_needs_bytes_from_the_device() -> None:
+    cold = causes(waiting().loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * 60_000))
+    assert cold["storage-read"].share > 0.2
+    warm = causes(waiting().loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=0))
+    assert "storage-read" not in warm
+
+
+def test_a_sleep_is_not_storage() -> None:
+    slept = waiting().loads(100, 0.02, cpu=0.002, read_bytes=None).stack("data_wait", 90, LOOP, FETCH, SLEEP)
+    found = causes(slept)
+    assert "storage-read" not in found
+    assert "sleep" in found["augment"].advice
+    read = causes(waiting().loads(100, 0.02, cpu=0.002, read_bytes=None).stack("data_wait", 90, LOOP, FETCH, READ))
+    assert "storage-read" in read
+
+
+def test_workers_that_hide_loading_are_no_cause() -> None:
+    builder = healthy().setting("loader", num_workers=2, batch_size=32, batches_per_epoch=1000, id=1, training=True)
+    assert not causes(builder.worker(60, 0.03, decode=0.025).worker(60, 0.03, decode=0.025))
+
+
+def test_workers_stacks_name_the_line() -> None:
+    builder = waiting(num_workers=1, persistent_workers=True)
+    found = causes(builder.worker(100, 0.04, decode=0.035, stacks=[(50, [LOOP, FETCH, READ, SOUNDFILE])]))
+    assert found["decode"].where[0].line == 48
+    assert "1 workers" in found["decode"].detail
+
+
+def test_too_few_workers_needs_idle_cores() -> None:
+    load = waiting().loads(100, 0.02, decode=0.02)
+    assert causes(load, cpu_machine(cores=4))["too-few-workers"].where[0].line == 80
+    assert "too-few-workers" not in causes(load.setting("threads", torch=1), cpu_machine(cores=1))
+    full = waiting(num_workers=4).worker(100, 0.1).worker(100, 0.1).worker(100, 0.1).worker(100, 0.1)
+    assert "too-few-workers" not in causes(full, cpu_machine(cores=4))
+
+
+def test_the_split_never_exceeds_the_wait() -> None:
+    found = causes(waiting().loads(100, 0.03, decode=0.02, collate=0.02))
+    split = [found[c].share for c in ("decode", "augment", "collate", "storage-read") if c in found]
+    assert sum(split) <= 0.02 / (0.02 + sum(COMPUTE.values())) + 1e-9
+    assert list(found).index("decode") < list(found).index("too-few-workers")
+
+
+def epochs(persistent: bool, start_s: float, workers: int = 2) -> TimelineBuilder:
+    builder = TimelineBuilder().loader(LOADER, num_workers=workers, persistent_workers=persistent, batches_per_epoch=25)
+    for _ in range(4):
+        builder.steps(25, lo=start_s, data_wait=0.0002, **COMPUTE)
+    return builder
+
+
+def test_workers_respawned() -> None:
+    found = causes(epochs(False, 0.2))
+    assert found["workers-respawned"].seconds_per_step == pytest.approx(0.2 / 25, rel=0.05)
+    assert "worker-startup" not in found
+    assert "workers-respawned" not in causes(epochs(False, 0.004))
+
+
+def test_worker_startup() -> None:
+    found = causes(epochs(True, 0.2))
+    assert "workers-respawned" not in found
+    assert found["worker-startup"].evidence["every_steps"] == pytest.approx(25)
+    assert "worker-startup" not in causes(epochs(True, 0.004))
+
+
+def test_slow_iterator_only_without_a_loader() -> None:
+    line = ("train.py", 30, "batches", "noise = np.random.randn(32, 3, 64, 64)")
+    ask = ("train.py", 90, "main", "for batch in batches():")
+    found = causes(TimelineBuilder().steps(60, residual=0.02, **COMPUTE).stack("residual", 60, ask, line))
+    assert found["slow-iterator"].where[0].line == 30
+    plain = ("train.py", 90, "main", "for step in range(1000):")
+    other = causes(TimelineBuilder().steps(60, residual=0.02, **COMPUTE).stack("residual", 60, plain, line))
+    assert "slow-iterator" not in other and other["host-work"].where[0].line == 30

@@ -1,0 +1,171 @@
+"""Causes on the rest of the step's path: each loud, and each silent beside a near miss."""
+
+from __future__ import annotations
+
+import pytest
+from diagnose_scripts import COMPUTE, LOADER, causes, healthy
+
+from hotlap.testing.timelines import TimelineBuilder, cpu_machine
+
+MAIN = ("train.py", 95, "main", "evaluate(model)")
+EVALUATE = ("train.py", 131, "evaluate", "model.eval()")
+MODULE = ("/v/site-packages/torch/nn/modules/module.py", 1, "_call_impl", "")
+BF16 = cpu_machine(flags=("avx2", "avx512_bf16"))
+
+
+def validated(seconds: float, **numbers: float) -> TimelineBuilder:
+    builder = TimelineBuilder()
+    for _ in range(3):
+        builder.steps(50, **COMPUTE).event("validation", seconds, MAIN, EVALUATE, **numbers)
+    return builder
+
+
+def test_validation_at_its_own_cadence() -> None:
+    finding = causes(validated(0.5))["validation-cadence"]
+    assert finding.evidence["every_steps"] == 50
+    assert finding.seconds_per_step == pytest.approx(0.01, rel=0.02)
+    assert [w.line for w in finding.where] == [131, 95]
+    assert "validation-cadence" not in causes(validated(0.01))
+
+
+def test_a_sanity_validation_before_the_first_step_does_not_count() -> None:
+    builder = TimelineBuilder().steps(1, **COMPUTE).event("validation", 5.0, EVALUATE, at=0).steps(100, **COMPUTE)
+    assert "validation-cadence" not in causes(builder)
+
+
+def test_validation_grad() -> None:
+    assert "validation-grad" in causes(validated(0.5, grad_mode=1.0))
+    assert "validation-grad" not in causes(validated(0.5, grad_mode=0.0))
+
+
+def test_checkpoint_blocking() -> None:
+    save = ("train.py", 140, "save", "torch.save(state, path)")
+
+    def saved(seconds: float) -> TimelineBuilder:
+        builder = TimelineBuilder()
+        for _ in range(3):
+            builder.steps(20, **COMPUTE).event("checkpoint", seconds, save)
+        return builder
+
+    assert causes(saved(0.1))["checkpoint-blocking"].where[0].line == 140
+    assert "checkpoint-blocking" not in causes(saved(0.002))
+
+
+def test_logging_in_the_residual_by_the_text_of_the_line() -> None:
+    def residual(text: str) -> TimelineBuilder:
+        line = ("train.py", 120, "main", text)
+        return TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, line)
+
+    for text in ("log.flush()", "writer.add_scalar('loss', x)", "plt.savefig(path)", "json.dump(history, f)"):
+        assert causes(residual(text))["logging-blocking"].where[0].line == 120, text
+    quiet = causes(residual("x = torch.log(x)"))
+    assert "logging-blocking" not in quiet and "host-work" in quiet
+    assert "logging-blocking" in causes(TimelineBuilder().steps(60, logging=0.01, **COMPUTE))
+
+
+def test_sync_only_on_a_device() -> None:
+    line = ("train.py", 101, "main", "total += loss.item()")
+    for device, expected in (("cpu", False), ("NVIDIA H200", True)):
+        found = causes(TimelineBuilder(device).steps(60, sync=0.01, **COMPUTE).site("sync", "item", line, 60, 0.6))
+        assert ("sync" in found) is expected
+    assert found["sync"].where[0].line == 101
+    busy = TimelineBuilder("NVIDIA H200").steps(60, sync=0.01, **COMPUTE).ticks(2, device_busy_frac=1.0)
+    assert "sync" not in causes(busy)
+
+
+def test_autograd_debug() -> None:
+    line = ("train.py", 5, "main", "torch.autograd.set_detect_anomaly(True)")
+    found = causes(healthy().setting("debug", line, anomaly=True, profiler=False))
+    assert found["autograd-debug"].where[0].line == 5
+    assert found["autograd-debug"].evidence["basis"] == "prior"
+    assert "autograd-debug" not in causes(healthy().setting("debug", anomaly=False, deterministic=True))
+
+
+def test_precision_needs_a_faster_type() -> None:
+    call = ("train.py", 99, "main", "loss = model(x)")
+    plain = healthy().setting("model", dtype="float32", autocast=None, parameters=10)
+    found = causes(plain.stack("forward", 9, call, MODULE, ("train.py", 20, "forward", "return x")), BF16)
+    assert found["precision"].where[0].line == 99 and not found["precision"].confirmed
+    assert "precision" not in causes(plain, cpu_machine())
+    assert "precision" not in causes(healthy().setting("model", dtype="float32", autocast="bf16"), BF16)
+
+
+def test_memory_format() -> None:
+    def model(**value: object) -> TimelineBuilder:
+        return healthy().setting("model", **{"conv_layers": 20, "conv_frac": 0.9, "channels_last": False, **value})
+
+    assert "memory-format" in causes(model())
+    assert "memory-format" not in causes(model(channels_last=True))
+    assert "memory-format" not in causes(model(conv_layers=1, conv_frac=0.01))
+
+
+def test_optimizer_loop() -> None:
+    def adam(seconds: float, **value: object) -> TimelineBuilder:
+        builder = TimelineBuilder().steps(60, **{**COMPUTE, "optimizer": seconds})
+        return builder.setting(
+            "optimizer", **{"class": "AdamW", "tensors": 60, "foreach": None, "fused": None, **value}
+        )
+
+    assert "optimizer-loop" in causes(adam(0.005))
+    assert "optimizer-loop" not in causes(adam(0.005, fused=True))
+    assert "optimizer-loop" not in causes(adam(0.0003))
+    assert "optimizer-loop" not in causes(adam(0.005, tensors=2))
+
+
+def looping(header: str, calls: float, forward: float = 0.01) -> TimelineBuilder:
+    line = ("train.py", 25, "forward", "h = self.cell(x[:, t], h)")
+    builder = TimelineBuilder().steps(60, forward=forward, backward=0.01).loop("train.py", 25, header)
+    return builder.stack("forward", 50, line).setting("step_calls", lines=[[builder.frame(line), calls]])
+
+
+def test_python_loop() -> None:
+    found = causes(looping("for t in range(T):", 100))
+    assert found["python-loop"].where[0].line == 25
+    assert "python-loop" not in causes(looping("for t in range(T):", 4))
+    assert "python-loop" not in causes(looping("for layer in self.layers:", 40))
+    assert "python-loop" not in causes(looping("for t in range(T):", 40, forward=0.5)), "heavy calls are no small loop"
+
+
+def test_host_work_and_gc() -> None:
+    line = ("train.py", 60, "main", "weights = rebuild(weights)")
+    found = causes(TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, line))
+    assert found["host-work"].where[0].line == 60
+    assert "host-work" not in causes(TimelineBuilder().steps(60, residual=0.0008, **COMPUTE))
+    assert "gc" in causes(TimelineBuilder().steps(60, gc=0.002, **COMPUTE))
+    assert "gc" not in causes(TimelineBuilder().steps(60, gc=0.0001, **COMPUTE))
+
+
+def test_thread_contention() -> None:
+    assert "thread-contention" in causes(healthy().setting("threads", torch=8, cores=2), cpu_machine(2))
+    assert "thread-contention" not in causes(healthy().setting("threads", torch=2, cores=2), cpu_machine(2))
+
+    def fought(cpu: float) -> TimelineBuilder:
+        builder = healthy().setting("threads", torch=2).loader(LOADER, num_workers=2, persistent_workers=True)
+        return builder.worker(120, 0.02, cpu=cpu).worker(120, 0.02, cpu=cpu)
+
+    assert "thread-contention" in causes(fought(0.01), cpu_machine(2))
+    assert "thread-contention" not in causes(fought(0.02), cpu_machine(2))
+
+
+def test_growing_step_names_phase_and_line() -> None:
+    builder = TimelineBuilder()
+    keep = ("train.py", 110, "main", "history.append(loss)")
+    for i in range(100):
+        builder.steps(1, **{**COMPUTE, "backward": 0.01 * (1 + i / 100)}).stack("backward", 1 + i // 10, keep)
+    finding = causes(builder.ticks(3, rss_growth=2**28))["growing-step"]
+    assert finding.phase == "backward" and finding.where[0].line == 110
+    assert "graph is retained" in finding.advice
+    assert "drift" not in causes(builder)
+    slight = TimelineBuilder()
+    for i in range(100):
+        slight.steps(1, **{**COMPUTE, "backward": 0.01 * (1 + i / 1000)})
+    assert "growing-step" not in causes(slight)
+
+
+def test_drift_is_a_change_point() -> None:
+    page_cache = TimelineBuilder().steps(60, data_wait=0.001, **COMPUTE).steps(60, data_wait=0.03, **COMPUTE)
+    finding = causes(page_cache)["drift"]
+    assert finding.phase == "data_wait" and abs(finding.evidence["at_step"] - 60) <= 3
+    faster = TimelineBuilder().steps(60, data_wait=0.03, **COMPUTE).steps(60, data_wait=0.001, **COMPUTE)
+    assert "drift" not in causes(faster)
+    assert not causes(healthy())
