@@ -418,7 +418,7 @@ def long_paths() -> Report:
         )
         for f in findings_list()
     ]
-    script = dataclasses.replace(findings().script, name=path)
+    script = dataclasses.replace(findings().script, name="other-long-folder-name/" * 12 + "train.py")
     return speedup(findings=findings(findings=far, script=script), plan_path=path + ".yaml", command=["python", path])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import pytest
@@ -9,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from tests.report import sample
 
-from hotlap.report import terminal
+from hotlap.report import terminal, words
 from hotlap.report.view import Report
 
 
@@ -87,3 +88,22 @@ def test_colour_only_on_a_terminal_and_the_same_words() -> None:
     import re
 
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == shown(sample.speedup(), 100)
+
+
+def test_files_are_named_from_the_scripts_folder() -> None:
+    home = "/home/someone/project"
+    there = [
+        dataclasses.replace(f, where=[dataclasses.replace(w, file=f"{home}/{w.file}") for w in f.where])
+        for f in sample.findings_list()
+    ]
+    script = dataclasses.replace(sample.findings().script, name=f"{home}/train.py")
+    report = sample.speedup(findings=sample.findings(findings=there, script=script))
+    text = shown(report, 100)
+    assert home not in text and " train.py · " in text and "SpeechSet.__getitem__  train.py:48" in text
+
+
+def test_settings_are_words() -> None:
+    text = words.setting_text(
+        {"max_bytes": 12355371008, "persistent": True, "pin": False, "mode": "default", "n": None}
+    )
+    assert text == "max 11.5 GiB, persistent, no pin, mode default, n null"

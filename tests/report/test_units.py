@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hotlap.report import units
+from hotlap.report import units, words
 
 NAN, INF = math.nan, math.inf
 
@@ -100,3 +100,20 @@ def test_an_interval_has_the_digits_that_its_width_deserves() -> None:
     assert units.interval(1.0, 1.0) == "[1.00, 1.00]"
     assert units.ratio_interval(2.0, None, None) == "2.00x"
     assert units.interval(NAN, 1.0) == units.NONE
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("load_s_per_step", 0.18, ("load per step", "180 ms")),
+        ("data_wait_s", 0.168, ("data wait", "168 ms")),
+        ("read_bytes_per_sample", 2048, ("read per sample", "2.0 KiB")),
+        ("hit_frac", 0.5, ("hit", "50 %")),
+        ("samples_per_s", 212.3, ("samples per s", "212")),
+        ("workers", 0, ("workers", "0")),
+        ("cached", True, ("cached", "True")),
+        ("why", "no disk", ("why", "no disk")),
+    ],
+)
+def test_evidence_takes_its_unit_from_its_name(key: str, value: object, text: tuple[str, str]) -> None:
+    assert words.quantity(key, value) == text

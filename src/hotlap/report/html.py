@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hotlap import __version__
 from hotlap.records.findings import CAUSES, Finding
-from hotlap.report import chart_ladder, chart_phases, chart_proof, units, words
+from hotlap.report import chart_ladder, chart_phases, chart_proof, keep, units, words
 from hotlap.report.view import Report
 
 __all__ = ["render"]
@@ -29,15 +29,15 @@ def render(report: Report) -> str:
         segments=chart_phases.segments(report.findings) if report.findings else [],
         over_time=chart_phases.over_time(report.findings) if report.findings else None,
         over_time_rows=chart_phases.over_time_rows(report.findings) if report.findings else ([], []),
-        causes=[_cause(f) for f in report.findings.findings] if report.findings else [],
+        causes=[_cause(report, f) for f in report.findings.findings] if report.findings else [],
         rungs=chart_ladder.rungs(report) if report.levers else [],
         roof_at=chart_ladder.roof_position(report),
         proof=_proof(report),
         machine=_machine(report),
         setup=_setup(report),
         missing=words.missing(report),
-        plan_text=report.plan_text or (words.plan_yaml(report.plan) if report.plan and report.plan.moves else ""),
-        keep=words.keep_commands(report),
+        plan_text=report.plan_text or (keep.plan_yaml(report.plan) if report.plan and report.plan.moves else ""),
+        keep=keep.keep_commands(report),
         notes=report.all_notes,
     )
 
@@ -94,7 +94,7 @@ def _percent(value: float | None) -> float:
     return round(100 * min(1.0, max(0.0, value)), 2) if value is not None and value == value else 0.0
 
 
-def _cause(finding: Finding) -> dict[str, Any]:
+def _cause(report: Report, finding: Finding) -> dict[str, Any]:
     raw = finding.evidence.get("stacks")
     stacks = [s for s in raw if isinstance(s, dict)] if isinstance(raw, list) else []
     evidence = {k: v for k, v in finding.evidence.items() if k != "stacks" and not isinstance(v, list | dict)}
@@ -102,6 +102,8 @@ def _cause(finding: Finding) -> dict[str, Any]:
     return {
         "finding": finding,
         "healthy": healthy,
+        "advice": report.brief(finding.advice),
+        "detail": report.brief(finding.detail),
         "bar": _percent(finding.share),
         "share": units.share(finding.share),
         "cost": units.seconds(finding.seconds_per_step),
@@ -111,7 +113,7 @@ def _cause(finding: Finding) -> dict[str, Any]:
         "phase_css": chart_phases.colour(finding.phase) if finding.phase else "p-residual",
         "where": [
             {
-                "place": words.place(w),
+                "place": report.brief(words.place(w)),
                 "function": w.function,
                 "text": w.text.strip(),
                 "share": units.share(w.share) if w.share is not None else "",
@@ -120,12 +122,10 @@ def _cause(finding: Finding) -> dict[str, Any]:
             if w.file
         ],
         "stacks": [
-            {"share": units.share(s.get("share")), "frames": [str(f) for f in s.get("frames", [])]}
+            {"share": units.share(s.get("share")), "frames": [report.brief(str(f)) for f in s.get("frames", [])]}
             for s in stacks[:MOST_STACKS]
         ],
-        "evidence": [
-            (k.replace("_", " "), units.plain(v) if isinstance(v, float) else str(v)) for k, v in evidence.items()
-        ],
+        "evidence": [words.quantity(k, v) for k, v in evidence.items()],
     }
 
 
@@ -193,7 +193,7 @@ def _setup(report: Report) -> list[tuple[str, str]]:
     script, throughput = found.script, found.throughput
     rows = [
         ("Script", script.name),
-        ("Command", words.command_text(report.command)),
+        ("Command", keep.command_text(report.command)),
         ("Framework, device", f"{script.framework}, {script.device}"),
         ("Step", f"{units.seconds(throughput.step_s)} ({units.seconds(throughput.steady_s)} without periodic work)"),
         ("Batch", units.count(throughput.batch)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from hotlap.records.findings import Finding
 from hotlap.records.trials import LeverResult
-from hotlap.report import units, words
+from hotlap.report import keep, units, words
 from hotlap.report.view import Report
 
 __all__ = ["diagnosis", "lever_line", "speedup"]
@@ -87,7 +88,7 @@ def _wrapped(text: str, width: int, indent: str = " ", style: str = "") -> list[
 
 
 def _header(report: Report, width: int) -> Iterable[Text]:
-    left = f"{words.shorten_path(report.script, max(20, width // 3))} · {words.machine_line(report)}"
+    left = f"{words.shorten_path(report.brief(report.script), max(20, width // 3))} · {words.machine_line(report)}"
     found = report.findings
     if found is None:
         yield from _spread(left, "nothing measured", width)
@@ -107,7 +108,7 @@ def _causes(report: Report, width: int) -> Iterable[Text]:
     shown = found.findings[:MAX_CAUSES]
     sure_width = max((cell_len(words.certainty(finding)) for finding in shown), default=0)
     for finding in shown:
-        yield from _cause(finding, width, sure_width)
+        yield from _cause(report, finding, width, sure_width)
     if len(found.findings) > MAX_CAUSES:
         yield Text(f"        {len(found.findings) - MAX_CAUSES} smaller causes stand in the report", "dim")
     if found.drift is not None:
@@ -122,8 +123,10 @@ def _causes(report: Report, width: int) -> Iterable[Text]:
         )
 
 
-def _cause(finding: Finding, width: int, sure_width: int) -> list[Text]:
+def _cause(report: Report, finding: Finding, width: int, sure_width: int) -> list[Text]:
     where = finding.where[0] if finding.where and finding.where[0].file else None
+    if where is not None:
+        where = replace(where, file=report.brief(where.file))
     sure, sure_style = words.certainty(finding), "green" if finding.confirmed else "dim"
     share = units.share(finding.share) if finding.cause != "nothing-to-gain" else ""
     head = Text(f" {_pad(share, 7, right=True)}  ").append(_pad(finding.cause, 20), "bold")
@@ -206,7 +209,7 @@ def _footer(report: Report, width: int) -> Iterable[Text]:
         yield from _wrapped(f"missing, since the run was {report.status}: {', '.join(gone)}", width, " ", "yellow")
     for note in report.all_notes:
         yield from _wrapped(f"note: {note}", width, " ", "dim")
-    for label, command in zip(("keep it:", "     or:"), words.keep_commands(report), strict=False):
+    for label, command in zip(("keep it:", "     or:"), keep.keep_commands(report), strict=False):
         yield from _folded(f" {label} ", command, width, "cyan")
 
 

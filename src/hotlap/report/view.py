@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 
 from hotlap.records.findings import Findings
@@ -57,6 +58,13 @@ class Report:
         return (
             next((word for word in self.command if word.endswith((".py", ".sh"))), " ".join(self.command)) or "training"
         )
+
+    def brief(self, text: str) -> str:
+        """Text with files named from the script's folder (``/home/me/proj/train.py`` -> ``train.py``) or package."""
+        folder = self.script.rpartition("/")[0]
+        if folder.startswith("/") and len(folder) > 1:
+            text = text.replace(folder + "/", "")
+        return re.sub(r"/\S*/(?:site|dist)-packages/", "", text)
 
     @property
     def all_notes(self) -> list[str]:

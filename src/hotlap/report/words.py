@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any
 
 from hotlap.records.findings import Finding, Where
-from hotlap.records.plan import Plan
 from hotlap.records.trials import LeverResult
 from hotlap.report import units
 from hotlap.report.view import Report
@@ -17,15 +15,13 @@ __all__ = [
     "PRESERVES_WORDS",
     "certainty",
     "clean",
-    "command_text",
-    "keep_commands",
     "machine_line",
     "missing",
     "outcome",
     "phase_name",
     "place",
-    "plan_yaml",
     "proof_lines",
+    "quantity",
     "reason",
     "setting_text",
     "shorten_path",
@@ -103,13 +99,26 @@ def setting_text(setting: dict[str, Any]) -> str:
     parts = []
     for key, value in setting.items():
         name = key.replace("_", " ")
-        if value is True:
+        if key.endswith("_bytes") and isinstance(value, int | float):
+            parts.append(f"{name.removesuffix(' bytes')} {units.bytes_(value)}")
+        elif value is True:
             parts.append(name)
         elif value is False:
             parts.append(f"no {name}")
         else:
             parts.append(f"{name} {value if isinstance(value, str) else json.dumps(value, default=str)}")
     return ", ".join(parts)
+
+
+def quantity(key: str, value: Any) -> tuple[str, str]:
+    """A number of the evidence, its unit taken from its name: ``("load_s_per_step", 0.18)`` -> ``load per step``."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return key.replace("_", " "), str(value)
+    for unit, write in (("s", units.seconds), ("bytes", units.bytes_), ("frac", units.share)):
+        name, found, rest = f"{key}_".partition(f"_{unit}_")
+        if found and not name.endswith("_per"):
+            return f"{name}_{rest}".strip("_").replace("_", " "), write(value)
+    return key.replace("_", " "), units.count(value) if isinstance(value, int) else units.plain(value)
 
 
 def certainty(finding: Finding) -> str:
@@ -135,20 +144,8 @@ def machine_line(report: Report) -> str:
     device = [a.name for a in machine.accelerators]
     many = f"{len(device)} x {device[0]}" if len(set(device)) == 1 and len(device) > 1 else ", ".join(device)
     torch = f"torch {machine.torch}" if machine.torch else "no torch"
-    return " · ".join(part for part in (many or machine.cpu, cores, torch) if part)
-
-
-def command_text(command: list[str]) -> str:
-    """The command as one could type it."""
-    return shlex.join(command)
-
-
-def keep_commands(report: Report) -> list[str]:
-    """What to type to keep the plan; empty without a plan of at least one move."""
-    if report.plan is None or not report.plan.moves or not report.plan_path:
-        return []
-    run = f"hotlap run --plan {shlex.quote(report.plan_path)} -- {command_text(report.command)}".rstrip()
-    return [run, f"import hotlap; hotlap.attach({json.dumps(report.plan_path, ensure_ascii=False)})"]
+    cpu = machine.cpu.replace("(R)", "").replace("(TM)", "")
+    return " · ".join(part for part in (many or " ".join(cpu.split()), cores, torch) if part)
 
 
 def verdict(report: Report) -> str:
@@ -164,6 +161,9 @@ def verdict(report: Report) -> str:
         return "No speedup was measured." if text == units.NONE else f"No speedup is claimed: measured {text}."
     if report.findings is None:
         return "Nothing was measured."
+    if report.levers and not report.kept:
+        tried = len(report.levers)
+        return f"{tried} lever{'s were' if tried > 1 else ' was'} tried, none was kept."
     top = report.findings.findings[0] if report.findings.findings else None
     if top is None or top.cause == "nothing-to-gain":
         return "Nothing to gain: the training runs at its roof." if top else "No cause was found."
@@ -202,21 +202,3 @@ def proof_lines(report: Report) -> list[str]:
     if quality.time_to_loss:
         lines.append(f"same loss reached in 1/{units.factor(quality.time_to_loss)} of the time")
     return lines
-
-
-def plan_yaml(plan: Plan) -> str:
-    """The plan as YAML (scalars in JSON notation, which is YAML)."""
-    out = [f"schema: {plan.schema}"]
-    for key in ("script", "machine", "torch", "created", "speedup", "low", "high"):
-        value = getattr(plan, key)
-        if value not in ("", None):
-            out.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
-    out.append("moves:" if plan.moves else "moves: []")
-    for move in plan.moves:
-        out.append(f"  - lever: {move.lever}")
-        out.append(f"    setting: {json.dumps(move.setting, ensure_ascii=False, default=str)}")
-        out.append(f"    preserves: {move.preserves}")
-        for key in ("gain", "low", "high"):
-            if getattr(move, key) is not None:
-                out.append(f"    {key}: {json.dumps(getattr(move, key))}")
-    return "\n".join(out) + "\n"

@@ -1,0 +1,42 @@
+"""Keeping a plan: the commands to type, and the plan as YAML."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from hotlap.records.plan import Plan
+from hotlap.report.view import Report
+
+__all__ = ["command_text", "keep_commands", "plan_yaml"]
+
+
+def command_text(command: list[str]) -> str:
+    """The command as one could type it."""
+    return shlex.join(command)
+
+
+def keep_commands(report: Report) -> list[str]:
+    """What to type to keep the plan; empty without a plan of at least one move."""
+    if report.plan is None or not report.plan.moves or not report.plan_path:
+        return []
+    run = f"hotlap run --plan {shlex.quote(report.plan_path)} -- {command_text(report.command)}".rstrip()
+    return [run, f"import hotlap; hotlap.attach({json.dumps(report.plan_path, ensure_ascii=False)})"]
+
+
+def plan_yaml(plan: Plan) -> str:
+    """The plan as YAML (scalars in JSON notation, which is YAML)."""
+    out = [f"schema: {plan.schema}"]
+    for key in ("script", "machine", "torch", "created", "speedup", "low", "high"):
+        value = getattr(plan, key)
+        if value not in ("", None):
+            out.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
+    out.append("moves:" if plan.moves else "moves: []")
+    for move in plan.moves:
+        out.append(f"  - lever: {move.lever}")
+        out.append(f"    setting: {json.dumps(move.setting, ensure_ascii=False, default=str)}")
+        out.append(f"    preserves: {move.preserves}")
+        for key in ("gain", "low", "high"):
+            if getattr(move, key) is not None:
+                out.append(f"    {key}: {json.dumps(getattr(move, key))}")
+    return "\n".join(out) + "\n"
