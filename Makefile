@@ -15,7 +15,7 @@ DEMO_ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
-RUFF_PATHS := src tests $(wildcard bench examples)
+RUFF_PATHS := src tests $(wildcard bench)
 
 .PHONY: demo test unit lint format setup clean help
 .DEFAULT_GOAL := help
