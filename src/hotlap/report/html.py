@@ -79,6 +79,7 @@ def _hero(report: Report) -> dict[str, Any]:
         "share_after": units.share(after_share) if after_share is not None else None,
         "bar_before": _percent(roof.share) if roof is not None else None,
         "bar_after": _percent(after_share) if after_share is not None else None,
+        "level": units.share(speedup.level if speedup is not None else None),
         "claimed": claimed,
         "ratio": units.ratio_interval(speedup.ratio, speedup.low, speedup.high) if speedup else None,
         "quality": proof.quality.verdict if proof is not None and proof.quality.kind != "none" else None,

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from hotlap.records.findings import Finding
+from hotlap.records.findings import Finding, Where
 from hotlap.records.trials import LeverResult
 from hotlap.report import keep, units, words
 from hotlap.report.view import Report
@@ -106,9 +106,9 @@ def _causes(report: Report, width: int) -> Iterable[Text]:
     if found is None:
         return
     shown = found.findings[:MAX_CAUSES]
-    sure_width = max((cell_len(words.certainty(finding)) for finding in shown), default=0)
+    columns = _columns(report, shown, width)
     for finding in shown:
-        yield from _cause(report, finding, width, sure_width)
+        yield from _cause(report, finding, width, columns)
     if len(found.findings) > MAX_CAUSES:
         yield Text(f"        {len(found.findings) - MAX_CAUSES} smaller causes stand in the report", "dim")
     if found.drift is not None:
@@ -123,17 +123,29 @@ def _causes(report: Report, width: int) -> Iterable[Text]:
         )
 
 
-def _cause(report: Report, finding: Finding, width: int, sure_width: int) -> list[Text]:
+def _first_place(report: Report, finding: Finding) -> Where | None:
     where = finding.where[0] if finding.where and finding.where[0].file else None
-    if where is not None:
-        where = replace(where, file=report.brief(where.file))
+    return replace(where, file=report.brief(where.file)) if where is not None else None
+
+
+def _columns(report: Report, shown: list[Finding], width: int) -> tuple[int, int, int]:
+    """Widths of function, place and certainty, no wider than what stands in them."""
+    places = [where for finding in shown if (where := _first_place(report, finding))]
+    sure = max((cell_len(words.certainty(finding)) for finding in shown), default=0)
+    room = max(0, width - 32 - sure)
+    function = max((cell_len(where.function) for where in places), default=0)
+    spot = max((cell_len(words.place(where)) for where in places), default=0)
+    return min(function, int(room * 0.32)), min(spot, int(room * 0.32)), sure
+
+
+def _cause(report: Report, finding: Finding, width: int, columns: tuple[int, int, int]) -> list[Text]:
+    where = _first_place(report, finding)
     sure, sure_style = words.certainty(finding), "green" if finding.confirmed else "dim"
     share = units.share(finding.share) if finding.cause != "nothing-to-gain" else ""
     head = Text(f" {_pad(share, 7, right=True)}  ").append(_pad(finding.cause, 20), "bold")
     if width >= ONE_LINE:
-        room = width - 30 - sure_width - 2
-        function_width, spot_width = int(room * 0.32), int(room * 0.24)
-        head.append(_pad(finding.detail, room - function_width - spot_width - 2) + " ", "not bold")
+        function_width, spot_width, sure_width = columns
+        head.append(_pad(finding.detail, width - 32 - sure_width - function_width - spot_width - 2) + " ", "not bold")
         head.append(_pad(where.function if where else "", function_width) + " ", "not bold")
         head.append(_pad(words.place(where, spot_width) if where else "", spot_width) + "  ", "not bold cyan")
         return [head.append(sure, f"not bold {sure_style}")]
