@@ -124,3 +124,20 @@ def test_slow_iterator_only_without_a_loader() -> None:
     plain = ("train.py", 90, "main", "for step in range(1000):")
     other = causes(TimelineBuilder().steps(60, residual=0.02, **COMPUTE).stack("residual", 60, plain, line))
     assert "slow-iterator" not in other and other["host-work"].where[0].line == 30
+
+
+def test_callers_stand_behind_the_line_and_the_loop_is_not_to_blame() -> None:
+    own = ("train.py", 39, "__getitem__", "wave = load_audio(path)")
+    load = ("train.py", 59, "load_audio", "wave, rate = sf.read(path)")
+    builder = waiting().loads(100, 0.02, decode=0.018).stack("data_wait", 20, LOOP, own, load, SOUNDFILE)
+    assert [w.line for w in causes(builder)["decode"].where] == [59, 39]
+    library = waiting().stack("data_wait", 20, LOOP, ("/v/site-packages/torchvision/io/image.py", 1, "read_image", ""))
+    assert [w.line for w in causes(library)["decode"].where] == [80], "the loader's own line"
+
+
+def test_an_idle_forked_worker_does_not_load() -> None:
+    queue = ("/v/lib/python3.11/multiprocessing/connection.py", 931, "wait", "")
+    stacks = [(90, [LOOP, queue]), (10, [LOOP, FETCH, CUSTOM, H5])]
+    builder = waiting(num_workers=1, persistent_workers=True)
+    found = causes(builder.worker(100, 0.03, stacks=stacks))
+    assert found["decode"].where[0].share == 1.0

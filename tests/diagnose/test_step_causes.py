@@ -84,7 +84,7 @@ def test_autograd_debug() -> None:
 def test_precision_needs_a_faster_type() -> None:
     call = ("train.py", 99, "main", "loss = model(x)")
     plain = healthy().setting("model", dtype="float32", autocast=None, parameters=10)
-    found = causes(plain.stack("forward", 9, call, MODULE, ("train.py", 20, "forward", "return x")), BF16)
+    found = causes(plain.stack("forward", 9, call, ("train.py", 20, "forward", "return x"), MODULE), BF16)
     assert found["precision"].where[0].line == 99 and not found["precision"].confirmed
     assert "precision" not in causes(plain, cpu_machine())
     assert "precision" not in causes(healthy().setting("model", dtype="float32", autocast="bf16"), BF16)

@@ -7,7 +7,17 @@ import re
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.records.rows import Frame
 
-__all__ = ["data_kind", "in_loader", "is_checkpoint", "is_idle", "is_logging", "is_next", "loader_blame"]
+__all__ = [
+    "asks",
+    "data_kind",
+    "in_loader",
+    "is_checkpoint",
+    "is_idle",
+    "is_logging",
+    "is_next",
+    "loader_blame",
+    "touches_storage",
+]
 
 _READER_PARTS = (
     "soundfile", "audioread", "imageio", "h5py", "tifffile", "pydicom", "nibabel", "torchcodec", "av", "decord",
@@ -90,11 +100,17 @@ def loader_blame(sample: Sampled) -> Frame | None:
 
 
 def is_idle(sample: Sampled) -> bool:
-    """Whether a worker's stack waits for work rather than loads."""
-    if not sample.frames or loader_blame(sample) is not None:
-        return not sample.frames
+    """Whether a worker's stack waits for work rather than loads (a forked worker has its parent's lines below it)."""
+    if not sample.frames:
+        return True
     leaf = sample.frames[-1]
-    return leaf.func in _IDLE or "multiprocessing" in leaf.file
+    waits = leaf.func in _IDLE and bool({"selectors", "queue", "threading"} & set(_parts(leaf)))
+    return not leaf.user and (waits or "multiprocessing" in _parts(leaf))
+
+
+def asks(text: str) -> bool:
+    """Whether a line asks an iterator for more: it waits for the work, and does not do it."""
+    return bool(_NEXT_TEXT.search(text)) and not _RANGE_TEXT.search(text)
 
 
 def data_kind(book: StackBook, sample: Sampled) -> str:
@@ -132,4 +148,4 @@ def is_checkpoint(book: StackBook, sample: Sampled) -> bool:
 
 def is_next(book: StackBook, sample: Sampled) -> bool:
     """Whether the script waits for an iterator: a user's line on the stack is a ``for`` header or calls ``next``."""
-    return any(_NEXT_TEXT.search(t) and not _RANGE_TEXT.search(t) for t in book.user_texts(sample))
+    return any(asks(t) for t in book.user_texts(sample))

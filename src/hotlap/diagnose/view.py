@@ -92,7 +92,12 @@ class View:
 
         def call_site(sample: Sampled) -> Frame | None:
             names = [frame.file.replace("\\", "/") for frame in sample.frames]
-            depth = next((i for i, name in enumerate(names) if name.endswith("torch/nn/modules/module.py")), 0)
+            inside = (
+                i
+                for i, (frame, name) in enumerate(zip(sample.frames, names, strict=True))
+                if frame.func == "forward" or name.endswith("torch/nn/modules/module.py")
+            )
+            depth = next(inside, 0)
             return next((frame for frame in reversed(sample.frames[:depth]) if frame.user), None)
 
         return self.stacks.phase("forward").lines(self.policy.max_where, call_site)

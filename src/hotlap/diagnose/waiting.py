@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hotlap.diagnose.kinds import loader_blame
+from hotlap.diagnose.kinds import asks, loader_blame
+from hotlap.diagnose.stacks import Sampled
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Where
+from hotlap.records.rows import Frame
 
 __all__ = ["wait_evidence", "wait_seconds", "wait_where", "waits"]
 
@@ -23,12 +25,24 @@ def wait_seconds(view: View, kind: str) -> float:
     return view.times.wait_s * view.loading.kinds.get(kind, 0.0)
 
 
+def _caller(sample: Sampled) -> Frame | None:
+    user = sample.user
+    return user[-2] if len(user) > 1 else None
+
+
 def wait_where(view: View, kind: str) -> list[Where]:
-    """The user's lines called by the loader for this kind of work, else where the loader was made."""
+    """The user's lines called by the loader for this kind of work, else where the loader was made.
+
+    Behind the lines that do the work stand those that call for it, when there is room: one reader often serves both
+    the sample and its augmentation.
+    """
     book = view.loading.stacks.get(kind) if view.loading else None
-    lines = book.lines(view.policy.max_where, loader_blame) if book else []
-    if lines:
-        return lines
+    lines = [w for w in book.lines(view.policy.max_where + 1, loader_blame) if not asks(w.text)] if book else []
+    if lines and book is not None:
+        seen = {(w.file, w.line) for w in lines}
+        callers = [w for w in book.lines(view.policy.max_where + 1, _caller) if not asks(w.text)]
+        lines += [w for w in callers if (w.file, w.line) not in seen and w.function != "<module>"]
+        return lines[: view.policy.max_where]
     return [view.loader.where] if view.loader and view.loader.where else []
 
 

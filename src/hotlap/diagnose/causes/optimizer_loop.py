@@ -28,7 +28,7 @@ def find(view: View) -> Finding | None:
     prior = view.policy.optimizer_prior
     seconds = view.seconds("optimizer") * prior * len(looping) / len(rows)
     row = looping[0]
-    where = view.setting_where(row)
+    where = view.setting_where(row) or view.stacks.phase("optimizer").lines(1)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     name, tensors = row.value.get("class") or "the optimizer", row.value.get("tensors")
     evidence = {"tensors": tensors, "optimizer_s": view.seconds("optimizer"), "basis": "prior", "prior": prior}
