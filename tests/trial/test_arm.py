@@ -121,6 +121,41 @@ raise ValueError
     assert not [p for p in psutil.process_iter(["cmdline"]) if "left-by-a-test" in (p.info["cmdline"] or [])]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_killing_hotlap_ends_running_and_frozen_arms(tmp_path: Path, kind: str) -> None:
+    box = "None" if kind == "plain" else f"Sandbox.plan([Path({str(tmp_path)!r})])"
+    code = f"""
+import os, sys, time
+from pathlib import Path
+from hotlap.trial.arm import Arm, ArmSpec
+from hotlap.trial.sandbox import Sandbox
+folder = Path({str(tmp_path)!r})
+sleep = "import time; time.sleep(60)"
+child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {{sleep!r}}, 'killed-by-a-test']).wait()"
+arms = []
+for name in "ab":
+    command = [sys.executable, "-c", child, "killed-by-a-test"]
+    arms.append(Arm(ArmSpec(name, command, dict(os.environ), folder, folder, {box}, folder / name)))
+    arms[-1].start()
+time.sleep(0.7)
+arms[1].freeze()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+    def left() -> list[psutil.Process]:
+        found = [p for p in psutil.process_iter(["cmdline"]) if "killed-by-a-test" in (p.info["cmdline"] or [])]
+        return [p for p in found if p.status() != psutil.STATUS_ZOMBIE]
+
+    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None and host.stdout.readline() == "ready\n"
+    assert until_true(lambda: len(left()) >= 4)
+    host.kill()
+    host.wait()
+    host.stdout.close()
+    assert until_true(lambda: not left())
+
+
 def test_run_until_stops_at_steps_seconds_or_the_end(make_arm: MakeArm) -> None:
     arm = make_arm("steps", step_s=0.01)
     outcome = run_until(arm, QUICK, steps=5)

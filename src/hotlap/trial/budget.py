@@ -30,7 +30,7 @@ class Budget:
     """Most steps left out because the loader's queue had filled up while the arm was frozen."""
     first_step_s: float = 180.0
     """Launch to first step; an arm that takes longer has failed."""
-    warmup_s: float = 60.0
+    warmup_s: float = 30.0
     """First step to steady; after that the arm counts as warm, with a note."""
     warmup_steps: int = 5
     """Fewest steps of warm-up."""
@@ -42,7 +42,7 @@ class Budget:
     """As many step times without a step count as a hang."""
     neighbour_cores: float = 0.15
     """Cores that others may take during a window before it is dropped."""
-    restarts: int = 1
+    restarts: int = 6
     """How often an arm whose script ends may be started again."""
     poll_s: float = 0.2
     """How often the timelines are looked at."""

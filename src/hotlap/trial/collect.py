@@ -19,6 +19,14 @@ class _File:
     lines: list[str] = field(default_factory=list)
     loops: list[tuple[int, int, int]] = field(default_factory=list)
     """(first line, last line, line of the header), outer loops before inner ones."""
+    functions: list[tuple[int, int]] = field(default_factory=list)
+    """(first line, last line) of each body."""
+
+    def loop_around(self, line: int) -> int | None:
+        """Line of the innermost loop's header. A loop around a function does not repeat the function's lines."""
+        inner = max((first for first, last in self.functions if first <= line <= last), default=0)
+        found = [at for first, last, at in self.loops if inner <= first <= line <= last]
+        return found[-1] if found else None
 
 
 def annotate(timeline: Timeline) -> Timeline:
@@ -37,9 +45,9 @@ def annotate(timeline: Timeline) -> Timeline:
             key = f"{frame.file}:{frame.line}"
             if 1 <= frame.line <= len(file.lines):
                 part.source[key] = timeline.source[key] = file.lines[frame.line - 1].strip()[:MOST_TEXT]
-            header = [at for first, last, at in file.loops if first <= frame.line <= last]
-            if header:
-                part.loops[key] = timeline.loops[key] = file.lines[header[-1] - 1].strip()[:MOST_TEXT]
+            header = file.loop_around(frame.line)
+            if header is not None:
+                part.loops[key] = timeline.loops[key] = file.lines[header - 1].strip()[:MOST_TEXT]
     return timeline
 
 
@@ -51,14 +59,14 @@ def _read(path: Path) -> _File:
     # not splitlines(): a form feed inside a line starts no new line for Python
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     try:
-        found = _loops(ast.parse(text))
+        tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
-        found = []
-    return _File(lines, found)
+        return _File(lines)
+    return _File(lines, _loops(tree), _bodies(tree))
 
 
 def _loops(tree: ast.Module) -> list[tuple[int, int, int]]:
-    """Lines that each loop repeats. A function defined inside a loop is not repeated by it: its body starts afresh."""
+    """Lines that each loop repeats: its header and body, a comprehension as a whole."""
     found: list[tuple[int, int, int]] = []
     comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
     for node in ast.walk(tree):
@@ -67,3 +75,8 @@ def _loops(tree: ast.Module) -> list[tuple[int, int, int]]:
         elif isinstance(node, comprehensions):
             found.append((node.lineno, node.end_lineno or node.lineno, node.lineno))
     return sorted(found, key=lambda loop: (loop[0], -loop[1]))
+
+
+def _bodies(tree: ast.Module) -> list[tuple[int, int]]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [(node.body[0].lineno, node.end_lineno or node.lineno) for node in functions]
