@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import pickle
 import struct
 import sys
@@ -22,12 +23,21 @@ def pack(value: Any) -> bytes | None:
         skeleton = _flatten(value, buffers)
     except TypeError:
         return None
-    head = pickle.dumps((skeleton, [len(b) for b in buffers]), protocol=5)
+    head = _dump((skeleton, [len(b) for b in buffers]))
     out = bytearray(_HEAD.pack(len(head)) + head)
     for buffer in buffers:
         out += bytes(-len(out) % _ALIGN)
         out += buffer
     return bytes(out)
+
+
+def _dump(value: Any) -> bytes:
+    """Pickled without a memo: equal values give equal bytes, whatever objects they share."""
+    out = io.BytesIO()
+    pickler = pickle.Pickler(out, protocol=5)
+    pickler.fast = True
+    pickler.dump(value)
+    return out.getvalue()
 
 
 def unpack(data: bytearray) -> Any:

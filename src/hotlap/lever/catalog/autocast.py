@@ -127,9 +127,13 @@ def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """A ``with torch.autocast`` around the forward."""
     where = place(*finding.where)
     dtype = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}[setting["dtype"]]
-    device = "cpu" if setting["dtype"] == "bf16" else "cuda"
-    code = f"with torch.autocast({finding.evidence.get('device_type', device)!r}, dtype={dtype}):"
-    found = [Edit("wrap_with", where.file, where.line, target="forward", code=code)]
+    device = "next(model.parameters()).device.type"  # right wherever the script puts the model
+    code = f"with torch.autocast({device}, dtype={dtype}):"
+    back = "Cast what the model returns back with .float() before the loss."
+    found = [
+        Edit("wrap_with", where.file, where.line, target="forward", code=code),
+        Edit("advice", where.file, where.line, advice=back),
+    ]
     if setting["dtype"] == "fp16":
         found.append(Edit("advice", where.file, where.line, advice="Scale the loss with torch.amp.GradScaler."))
     return found

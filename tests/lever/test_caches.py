@@ -1,0 +1,217 @@
+"""Decoded files and samples from memory: right under change, copied, bounded, shared; never where samples vary."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import soundfile
+import torch
+
+from hotlap.lever.file_cache import FileCache
+from hotlap.lever.purity import impure_reason
+from hotlap.lever.readers import cached_reader, cached_sound_read
+from hotlap.lever.sample_codec import pack, unpack
+from hotlap.lever.sample_proof import deterministic
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> FileCache:
+    return FileCache(str(tmp_path / "cache"), 1 << 22)
+
+
+def counted(read: Any) -> tuple[Any, list[Any]]:
+    calls: list[Any] = []
+
+    def reader(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return read(*args, **kwargs)
+
+    return reader, calls
+
+
+def test_second_read_is_a_copy_from_the_cache(cache: FileCache, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.npy")
+    numpy.save(path, numpy.arange(6.0))
+    read, calls = counted(numpy.load)
+    load = cached_reader(cache, "numpy.load", read)
+    first = load(path)
+    second = load(path)
+    second[0] = 99.0
+    assert len(calls) == 1 and numpy.array_equal(first, load(path))
+
+
+def test_a_changed_file_is_read_anew(cache: FileCache, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.npy")
+    load = cached_reader(cache, "numpy.load", numpy.load)
+    numpy.save(path, numpy.zeros(3))
+    load(path)
+    numpy.save(path, numpy.ones(3))
+    os.utime(path, ns=(time.time_ns(), time.time_ns() + 1_000_000))
+    assert load(path).sum() == 3
+
+
+def test_missing_file_raises_the_readers_own_error(cache: FileCache) -> None:
+    with pytest.raises(FileNotFoundError):
+        cached_reader(cache, "numpy.load", numpy.load)("nowhere.npy")
+
+
+def test_arguments_are_part_of_the_key(cache: FileCache, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.wav")
+    soundfile.write(path, numpy.random.RandomState(0).randn(100).clip(-1, 1), 8000, subtype="PCM_16")
+    read = cached_sound_read(cache, soundfile.read)
+    assert read(path)[0].dtype == numpy.float64
+    assert read(path, dtype="int16")[0].dtype == numpy.int16
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac"])
+def test_crops_of_a_sound_come_from_one_decoding(cache: FileCache, tmp_path: Path, suffix: str) -> None:
+    path = str(tmp_path / f"a.{suffix}")
+    soundfile.write(path, numpy.random.RandomState(0).randn(500, 2).clip(-1, 1), 8000, subtype="PCM_16")
+    real, calls = counted(soundfile.read)
+    read = cached_sound_read(cache, real)
+    parts: list[dict[str, Any]] = [
+        {"start": 10, "stop": 60}, {"start": 499, "frames": 50}, {"frames": 7}, {"start": 3}, {"start": 20, "stop": 900},
+        {"start": 5, "frames": 0}, {"start": 30, "stop": 30},
+    ]  # fmt: skip
+    for part in parts:
+        for _ in range(2):
+            got, rate = read(path, dtype="float32", **part)
+            want, want_rate = soundfile.read(path, dtype="float32", **part)
+            assert rate == want_rate and got.shape == want.shape and numpy.array_equal(got, want), part
+            assert got.flags.writeable
+    assert len(calls) == 1
+
+
+def test_full_is_full(tmp_path: Path) -> None:
+    small = FileCache(str(tmp_path / "c"), 20_000)
+    stored = [small.put(str(i), bytes(6000)) for i in range(6)]
+    assert stored == [True, True, False, False, False, False]
+    assert small.get("0") == bytes(6000) and small.get("5") is None
+
+
+def test_a_removed_folder_ends_the_cache_quietly(tmp_path: Path) -> None:
+    cache = FileCache(str(tmp_path / "c"), 1 << 20)
+    os.rmdir(tmp_path / "c")
+    assert cache.put("a", b"x") is False and cache.get("a") is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.arange(6).reshape(2, 3), torch.randn(3, 4).t(), torch.zeros(0, 5), torch.ones((), dtype=torch.bfloat16),
+        (numpy.arange(4, dtype="int16"), 16000), {"x": [torch.ones(2), None, "text", 1.5, True], 3: b"raw"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_samples_survive_packing(value: Any) -> None:
+    packed = pack(value)
+    assert packed is not None
+    back = unpack(bytearray(packed))
+    assert type(back) is type(value) and pack(back) == packed
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, torch.ones(2, requires_grad=True), torch.ones(4)[::2]], ids=str)
+def test_what_cannot_be_packed_is_not(value: Any) -> None:
+    assert pack(value) is None
+
+
+SHARED = numpy.random.default_rng(0)
+
+
+def helper_with_a_hidden_generator(x: float) -> float:
+    return x + SHARED.standard_normal()
+
+
+class Base:
+    def __init__(self) -> None:
+        self.mean = 0.5
+
+    def __len__(self) -> int:
+        return 10
+
+
+class Pure(Base):
+    def scale(self, x: torch.Tensor) -> torch.Tensor:
+        return x.permute(0) - self.mean
+
+    def __getitem__(self, index: int) -> Any:
+        return self.scale(torch.full((3,), float(index))), index
+
+
+class GlobalDraw(Base):
+    def __getitem__(self, index: int) -> Any:
+        return torch.zeros(2) + random.random()
+
+
+class HiddenGlobalDraw(Base):
+    def __getitem__(self, index: int) -> Any:
+        return getattr(torch, "ra" + "nd")(2) * 0.0
+
+
+class SetEpoch(Base):
+    def set_epoch(self, epoch: int) -> None:
+        self.turn = epoch
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.zeros(2)
+
+
+class ReadsEpoch(Base):
+    epoch = 0
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.zeros(2) + self.epoch
+
+
+class RareAugmentation(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dice = random.Random(3)
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.ones(2) * (2 if self.dice.getrandbits(10) == 0 else 1)
+
+
+class HelperDraw(Base):
+    def __getitem__(self, index: int) -> Any:
+        return torch.zeros(2) + helper_with_a_hidden_generator(1.0)
+
+
+class Flip:
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x if torch.bernoulli(torch.tensor(0.001)) else -x
+
+
+class TransformDraw(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = [Flip()]
+
+    def __getitem__(self, index: int) -> Any:
+        return self.steps[0](torch.zeros(2))
+
+
+class Counts(Base):
+    def __getitem__(self, index: int) -> Any:
+        self.seen = index
+        return torch.zeros(2)
+
+
+def test_a_pure_data_set_is_proven() -> None:
+    assert impure_reason(Pure()) is None and deterministic(Pure())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [GlobalDraw, HiddenGlobalDraw, SetEpoch, ReadsEpoch, RareAugmentation, HelperDraw, TransformDraw, Counts],
+)
+def test_a_data_set_that_may_vary_is_not(kind: type[Base]) -> None:
+    before = torch.get_rng_state(), random.getstate()
+    assert not deterministic(kind())
+    assert torch.equal(before[0], torch.get_rng_state()) and before[1] == random.getstate()

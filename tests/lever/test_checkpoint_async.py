@@ -1,0 +1,111 @@
+"""Checkpoints written in the background are the files that torch.save would have left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from hotlap.lever.catalog import checkpoint_async
+from hotlap.testing.lever_target import LocalTarget
+
+REAL_SAVE = torch.save
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalTarget]:
+    def slow(state: Any, path: Any, **rest: Any) -> None:
+        time.sleep(0.15)
+        REAL_SAVE(state, path, **rest)
+
+    monkeypatch.setattr(torch, "save", slow)
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        yield target
+    assert target.problems == []
+
+
+def state(value: float = 1.0) -> dict[str, Any]:
+    weight = torch.full((20, 20), value)
+    return {"a": weight, "tied": weight, "part": weight[3:5], "step": 3, "names": ["x"]}
+
+
+def test_same_file_as_torch_save(target: LocalTarget, tmp_path: Path) -> None:
+    path, other = tmp_path / "m.pt", tmp_path / "other" / "m.pt"
+    other.parent.mkdir()
+    REAL_SAVE(state(), other)
+    started = time.perf_counter()
+    torch.save(state(), path)
+    assert time.perf_counter() - started < 0.1
+    assert path.read_bytes() == other.read_bytes()
+    assert target.changes == 1
+
+
+def test_later_changes_of_the_weights_do_not_reach_the_file(target: LocalTarget, tmp_path: Path) -> None:
+    held = state()
+    torch.save(held, tmp_path / "m.pt")
+    held["a"].zero_()
+    assert torch.load(tmp_path / "m.pt")["a"].sum() == 400
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda p: p.exists(), lambda p: os.path.getsize(p) > 0, lambda p: p.name in os.listdir(p.parent),
+        lambda p: list(p.parent.glob("*.pt")) == [p], lambda p: os.replace(p, p.with_name("best.pt")) is None,
+        lambda p: shutil.copy(p, p.with_name("copy.pt")), lambda p: os.remove(p) is None,
+        lambda p: len(open(p, "rb").read()) > 0, lambda p: os.system(f"test -e {p}") == 0,
+    ],
+)  # fmt: skip
+def test_who_looks_for_the_file_finds_it(target: LocalTarget, tmp_path: Path, look: Any) -> None:
+    torch.save(state(), tmp_path / "m.pt")
+    assert look(tmp_path / "m.pt")
+
+
+def test_order_is_kept(target: LocalTarget, tmp_path: Path) -> None:
+    for value in range(3):
+        torch.save(state(value), tmp_path / "m.pt")
+    assert torch.load(tmp_path / "m.pt")["a"][0, 0] == 2
+
+
+def test_a_forked_child_does_not_wait_for_ever(target: LocalTarget, tmp_path: Path) -> None:
+    torch.save(state(), tmp_path / "m.pt")
+    child = os.fork()
+    if child == 0:
+        os.stat(tmp_path)
+        os._exit(7)
+    until = time.monotonic() + 5
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert os.waitstatus_to_exitcode(done[1]) == 7
+
+
+def test_what_cannot_be_copied_is_saved_as_before(target: LocalTarget, tmp_path: Path) -> None:
+    leaf = torch.ones(3, requires_grad=True)
+    torch.save({"graph": leaf * 2}, tmp_path / "m.pt")
+    assert (tmp_path / "m.pt").exists() and target.changes == 0
+
+
+def test_a_missing_folder_fails_at_the_call(target: LocalTarget, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        torch.save(state(), tmp_path / "nowhere" / "m.pt")
+
+
+def test_an_error_of_writing_is_raised_at_the_next_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(state: Any, path: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        torch.save(state(), tmp_path / "m.pt")
+        assert not (tmp_path / "m.pt").exists()
+        with pytest.raises(OSError, match="No space"):
+            torch.save(state(), tmp_path / "m.pt")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,78 @@
+"""The background thread: order, errors in their place, an end in every case."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hotlap.lever.fetch_ahead import FetchAhead
+
+
+def threads() -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name == "hotlap-fetch-ahead"]
+
+
+def wait_for_end() -> None:
+    until = time.monotonic() + 3
+    while threads() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threads() == []
+
+
+def test_order_and_end() -> None:
+    reader = FetchAhead(iter(range(50)), 3).outer()
+    assert list(reader) == list(range(50))
+    with pytest.raises(StopIteration):
+        next(reader)
+    wait_for_end()
+
+
+def test_an_error_comes_where_the_batch_would_have() -> None:
+    def batches() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise KeyError("broken sample")
+
+    seen = []
+    with pytest.raises(KeyError, match="broken sample"):
+        for value in FetchAhead(batches(), 8).outer():
+            seen.append(value)
+    assert seen == [1, 2]
+    wait_for_end()
+
+
+def test_it_is_ahead_but_not_far() -> None:
+    drawn = []
+
+    def batches() -> Iterator[int]:
+        for i in range(100):
+            drawn.append(i)
+            yield i
+
+    reader = FetchAhead(batches(), 2).outer()
+    assert drawn == []
+    next(reader)
+    time.sleep(0.2)
+    assert 3 <= len(drawn) <= 4
+
+
+def test_leaving_the_loop_ends_the_thread() -> None:
+    for _ in FetchAhead(iter(range(10_000)), 2).outer():
+        break
+    gc.collect()
+    wait_for_end()
+
+
+def test_the_process_ends_in_the_middle_of_an_epoch() -> None:
+    code = (
+        "import itertools, torch\nfrom hotlap.lever.fetch_ahead import FetchAhead\n"
+        "r = FetchAhead((torch.ones(10) for _ in itertools.count()), 2).outer()\nnext(r)\nprint('done')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

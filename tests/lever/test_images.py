@@ -1,0 +1,77 @@
+"""Images opened by path come decoded from memory, the same to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotlap.lever.file_cache import FileCache
+from hotlap.lever.readers import cached_image_load
+
+Image = pytest.importorskip("PIL.Image")
+ImageFile = pytest.importorskip("PIL.ImageFile")
+numpy = pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def decodings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    real = ImageFile.ImageFile.load
+    seen: list[Any] = []
+
+    def load(self: Any) -> Any:
+        if self.tile:
+            seen.append(self)
+        return real(self)
+
+    cache = FileCache(str(tmp_path / "cache"), 1 << 22)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", cached_image_load(cache, Image, load))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("suffix", "mode"), [("jpg", "RGB"), ("jpg", "L"), ("png", "RGBA"), ("bmp", "RGB"), ("jpg", "CMYK")]
+)
+def test_equal_to_the_decoded(tmp_path: Path, decodings: list[Any], suffix: str, mode: str) -> None:
+    bands = {"L": 1, "RGB": 3, "RGBA": 4, "CMYK": 4}[mode]
+    pixels = numpy.random.RandomState(0).randint(0, 255, (20, 30, bands), dtype=numpy.uint8)
+    path = tmp_path / f"a.{suffix}"
+    Image.fromarray(pixels.squeeze(), mode).save(path)
+    arrays = []
+    for _ in range(3):
+        image = Image.open(path)
+        arrays.append(numpy.array(image))
+        assert image.mode == mode and image.size == (30, 20)
+        image.putpixel((0, 0), 0)
+    assert len(decodings) == 1
+    assert all(numpy.array_equal(a, arrays[0]) for a in arrays)
+
+
+def test_draft_and_full_size_do_not_mix(tmp_path: Path, decodings: list[Any]) -> None:
+    path = tmp_path / "a.jpg"
+    Image.fromarray(numpy.zeros((64, 64, 3), numpy.uint8)).save(path)
+    full = Image.open(path)
+    full.load()
+    small = Image.open(path)
+    small.draft("RGB", (16, 16))
+    assert small.convert("RGB").size == (16, 16) and full.size == (64, 64)
+    with Image.open(path) as again:
+        assert again.resize((8, 8)).size == (8, 8)
+
+
+def test_palettes_are_left_alone(tmp_path: Path, decodings: list[Any]) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(numpy.zeros((8, 8, 3), numpy.uint8)).convert("P").save(path)
+    for _ in range(2):
+        assert Image.open(path).convert("RGB").getpixel((0, 0)) == (0, 0, 0)
+    assert len(decodings) == 2
+
+
+def test_open_files_are_left_alone(tmp_path: Path, decodings: list[Any]) -> None:
+    path = tmp_path / "a.jpg"
+    Image.fromarray(numpy.zeros((8, 8, 3), numpy.uint8)).save(path)
+    for _ in range(2):
+        with open(path, "rb") as file:
+            Image.open(file).load()
+    assert len(decodings) == 2

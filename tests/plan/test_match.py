@@ -1,0 +1,89 @@
+"""Which levers become candidates, which are refused, and in what order they are tried."""
+
+from __future__ import annotations
+
+from hotlap.lever.contract import Gain
+from hotlap.lever.registry import levers
+from hotlap.plan.match import Candidate, candidates, canonical, refusals
+from hotlap.plan.order import order
+from hotlap.plan.predict import combined_ratio, predicted_ratio
+from hotlap.records.plan import Move
+from hotlap.testing.lever_kit import findings_of, machine_of
+
+ALL = {"bits", "maths", "distribution"}
+SINS = findings_of("decode", "precision", "memory-format", "optimizer-loop", "checkpoint-blocking")
+NONE: set[str] = set()
+
+
+def ids(found: list[Candidate]) -> set[str]:
+    return {c.lever for c in found}
+
+
+def test_only_levers_with_evidence() -> None:
+    assert candidates(findings_of("nothing-to-gain"), machine_of(), ALL, NONE, NONE, [], set()) == []
+    found = candidates(findings_of("precision"), machine_of(), ALL, NONE, NONE, [], set())
+    assert ids(found) == {"autocast", "compile-model"}
+    assert all(c.finding_cause == "precision" and c.predicted > 1 for c in found)
+
+
+def test_allow_only_and_skip() -> None:
+    bits = candidates(SINS, machine_of(), {"bits"}, NONE, NONE, [], set())
+    assert bits and all(c.preserves == "bits" for c in bits)
+    assert ids(candidates(SINS, machine_of(), ALL, {"autocast"}, NONE, [], set())) == {"autocast"}
+    assert "autocast" not in ids(candidates(SINS, machine_of(), ALL, NONE, {"autocast"}, [], set()))
+
+
+def test_kept_levers_and_their_conflicts_are_left_out() -> None:
+    done = [Move("channels-last", {}, "maths"), Move("loader-workers", {}, "distribution")]
+    found = ids(candidates(SINS, machine_of(), ALL, NONE, NONE, done, set()))
+    assert not found & {"channels-last", "optimizer-fused", "loader-workers", "background-fetch"}
+    assert ("optimizer-fused", "It cannot be on together with channels-last.") in refusals(
+        SINS, machine_of(), ALL, NONE, NONE, done
+    )
+
+
+def test_conflicts_hold_in_both_directions() -> None:
+    known = levers()
+    for lever in known.values():
+        for other in lever.CONFLICTS:
+            assert lever.ID in known[other].CONFLICTS
+
+
+def test_one_setting_at_a_time() -> None:
+    tried: set[tuple[str, str]] = set()
+    seen = []
+    while found := candidates(SINS, machine_of(), ALL, {"loader-workers"}, NONE, [], tried):
+        assert len(found) == 1
+        seen.append(canonical(found[0].setting))
+        tried.add((found[0].lever, seen[-1]))
+    assert len(seen) == len(set(seen)) > 1
+
+
+def test_refusals_have_reasons() -> None:
+    found = dict(refusals(SINS, machine_of(cpu_flags=["avx2"], compiler=None), {"bits", "maths"}, NONE, NONE))
+    assert "bf16" in found["autocast"] and "compiler" in found["compile-model"]
+    assert "--allow" in found["loader-workers"]
+    assert "cache-decode" not in found
+
+
+def candidate(lever: str, predicted: float, preserves: str = "bits", startup_s: float = 0.0) -> Candidate:
+    return Candidate(lever, {}, preserves, "decode", predicted, Gain(0.01, 0.03, "prior", startup_s))
+
+
+def test_best_first_and_safest_on_a_tie() -> None:
+    found = order([candidate("a", 1.2, "distribution"), candidate("b", 1.2, "maths"), candidate("c", 1.2),
+                   candidate("d", 3.0, "distribution")])  # fmt: skip
+    assert [c.lever for c in found] == ["d", "c", "b", "a"]
+
+
+def test_compilation_only_where_it_pays() -> None:
+    slow = candidate("compile-model", 2.0, startup_s=34.0)
+    assert order([slow], budget_s=60.0) == [] and order([slow], budget_s=600.0) == [slow]
+    assert order([slow], steps=1000) == [] and order([slow], steps=2000) == [slow]
+
+
+def test_prediction() -> None:
+    assert predicted_ratio(0.1, Gain(0.04, 0.06, "prior")) == 2.0
+    assert predicted_ratio(0.0, Gain(0.0, 0.0, "prior")) == 1.0
+    half = Gain(0.05, 0.05, "prior")
+    assert combined_ratio(0.1, [half, half]) == 4.0 and combined_ratio(0.1, []) == 1.0
