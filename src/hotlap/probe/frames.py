@@ -47,6 +47,8 @@ class FrameTable:
 
     def __init__(self, emit: Callable[[Any], None]) -> None:
         self._emit = emit
+        self.base: CodeType | None = None
+        """Stacks end below the frame of this code (a forked worker's stack holds the script that forked it)."""
         self._kinds: dict[CodeType, int] = {}  # 0 library, 1 user, 2 Hotlap; keeps the code alive, so keys stay unique
         self._places: dict[tuple[CodeType, int], int] = {}
         self._ids: dict[tuple[str, int, str], int] = {}
@@ -99,7 +101,7 @@ class FrameTable:
         """The number of a whole stack, given its innermost frame. At most :data:`MAX_STACKS` are told apart."""
         walk: list[FrameType] = []
         step = frame
-        while step is not None:
+        while step is not None and step.f_code is not self.base:
             walk.append(step)
             step = step.f_back
         key = tuple([(f.f_code, f.f_lasti) for f in walk])

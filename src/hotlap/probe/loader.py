@@ -256,7 +256,7 @@ class WaitingIterator:
 def watch_next(loads: Loads, owner: Any) -> None:
     """Replace ``__next__`` of a class of loader iterators."""
     rec = loads.rec
-    original = owner.__next__
+    original: Any = owner.__next__
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:  # noqa: N807
@@ -265,7 +265,7 @@ def watch_next(loads: Loads, owner: Any) -> None:
             return original(self)
         return loads.next_batch(state, functools.partial(original, self))
 
-    __next__._hotlap = True  # type: ignore[attr-defined]
+    vars(__next__)["_hotlap"] = True
     loads.ctx.undo.replace(owner, "__next__", __next__)
 
 

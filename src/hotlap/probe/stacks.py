@@ -49,6 +49,8 @@ class StackSampler:
         self._pace = Pace(1.0, 0.02)
         self._armed = False
         self._away = hz <= 0
+        self.wanted: Callable[[], bool] | None = None
+        """When given and False, a sample is left out (a worker that waits for work)."""
         self._due = 0.0
         self._signal = signal.signal
         self._set_timer = signal.setitimer
@@ -78,6 +80,8 @@ class StackSampler:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if not self._armed:
             return
+        if self.wanted is not None and not self.wanted():
+            return self._next()
         late = time.monotonic() - self._due
         key = (self._frames.stack(frame), self._phase())
         count = 1 + min(MAX_COUNT, int(late / self._mean)) if late > 0 else 1

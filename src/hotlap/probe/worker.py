@@ -89,6 +89,7 @@ class _WorkerBook:
         rec = setup.rec
         rec.rows = []
         rec.frames.forget(rec.emit)
+        rec.frames.base = worker_loop.__code__
         self._rec = rec
         self._file = Appender(os.path.join(setup.call.timeline_dir, f"worker-{os.getpid()}.jsonl"))
         self._header = setup.header("worker", worker_id)
@@ -99,6 +100,7 @@ class _WorkerBook:
         setup.holder.meter = self._meter
         hz = min(setup.call.stack_hz, 50.0)
         self._stacks = StackSampler(hz, rec.frames, lambda: DATA_WAIT, rec.emit, self._note)
+        self._stacks.wanted = lambda: bool(self._meter.fetching)
         self._stacks.arm()
 
     def _note(self, what: str, why: str) -> None:

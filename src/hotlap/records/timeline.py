@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from hotlap.records.codec import check_schema, decode
 from hotlap.records.errors import RecordError
+from hotlap.records.fast_rows import fast_row
 from hotlap.records.rows import (
     SCHEMA,
     End,
@@ -92,7 +94,8 @@ def _parse(line: str, path: Path, number: int) -> Any:
     kind = data.pop("k")
     if kind == "header":
         check_schema(data, SCHEMA, name)
-    return decode(ROW_KINDS[kind], data, name)
+    row = fast_row(kind, data)
+    return decode(ROW_KINDS[kind], data, name) if row is None else row
 
 
 def read_timeline(path: Path) -> Timeline | None:
