@@ -93,7 +93,9 @@ def test_seeds_are_shifted(tmp_path: Path) -> None:
     assert first.stdout != other.stdout
 
 
-VALIDATING = TRAINING.replace("for epoch in range(2):", '''
+VALIDATING = TRAINING.replace(
+    "for epoch in range(2):",
+    """
 def evaluate(model):
     model.eval()
     with torch.no_grad():
@@ -102,7 +104,8 @@ def evaluate(model):
     print("validated")
     return total
 
-for epoch in range(2):''').replace("        print(loss", "        evaluate(model)\n        print(loss")
+for epoch in range(2):""",
+).replace("        print(loss", "        evaluate(model)\n        print(loss")
 
 
 def test_validation_is_replayed(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hotlap.diagnose.confirm import with_ablation
 from hotlap.lap.baseline import Baseline
-from hotlap.lap.measure import measure
+from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session, validation_place
 from hotlap.records.findings import Findings
 from hotlap.records.trials import Trial
+from hotlap.report import units
 
 __all__ = ["confirm"]
 
@@ -33,7 +34,7 @@ def confirm(session: Session, baseline: Baseline) -> tuple[Findings, list[Trial]
         trials.append(trial)
         findings = with_ablation(findings, ablation, trial.interval, trial.reason)
         if trial.interval is not None:
-            session.listener.line(f"without {ablation}: {trial.interval.ratio:.2f}x")
+            session.listener.line(f"without {ablation}: {units.ratio(trial.interval.ratio)}")
     return findings, trials
 
 
@@ -41,6 +42,6 @@ def _without(session: Session, baseline: Baseline, findings: Findings, ablation:
     session.stage = f"confirm: without {ablation}"
     arm = session.arm(f"without-{ablation}", ablate=[ablation], validation=validation_place(findings))
     seconds = min(MEASURE_S, session.left_s(CONFIRM_UNTIL))
-    trial = measure(session, baseline.arm, arm, f"without {ablation}", seconds, without=ablation)
+    trial = measure(session, baseline.arm, arm, Question(f"without {ablation}", seconds, without=ablation))
     session.discard(arm)
     return trial

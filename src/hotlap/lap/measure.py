@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hotlap.lap.session import Session
@@ -14,7 +14,7 @@ from hotlap.trial.budget import Budget
 from hotlap.trial.compare import compare
 from hotlap.trial.periodic import PeriodicStats
 
-__all__ = ["measure"]
+__all__ = ["Question", "measure"]
 
 TAKEN_AWAY = {
     "data": ("epoch_start",),
@@ -29,23 +29,25 @@ FIRST_STEP_S = 90.0
 """An arm that has made no step after this long hangs (compiling is given more by its own budget)."""
 
 
-def measure(
-    session: Session,
-    incumbent: Arm,
-    candidate: Arm,
-    name: str,
-    seconds: float,
-    *,
-    setting: Mapping[str, Any] | None = None,
-    precision: float = 0.03,
-    without: str | None = None,
-    startup_s: float = 0.0,
-) -> Trial:
-    """Alternate the two arms until the interval is narrow or ``seconds`` of measuring are spent.
+@dataclass(frozen=True)
+class Question:
+    """What a comparison is about, and how long it may take."""
 
-    ``without`` names the ablation of the candidate: periodic work of that kind no longer happens there (which is
-    checked), so it adds nothing to its steps.
-    """
+    name: str
+    seconds: float
+    """Measuring time of both arms together; start-up and warm-up come on top."""
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    precision: float = 0.03
+    """Half-width of the interval, as a share of the ratio, at which the answer is good enough."""
+    without: str | None = None
+    """Ablation of the candidate: periodic work of that kind no longer happens there (which is checked)."""
+    startup_s: float = 0.0
+    """What the candidate's levers need to start (compilation)."""
+
+
+def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question) -> Trial:
+    """Alternate the two arms until the question is answered or its time is spent, and write the trial down."""
+    without = question.without
 
     def interval(windows: list[Window], periodic: PeriodicStats) -> Interval | None:
         gone = TAKEN_AWAY.get(without or "", ())
@@ -59,13 +61,18 @@ def measure(
     trial = compare(
         incumbent,
         candidate,
-        replace(WINDOWS, seconds=seconds, precision=precision, first_step_s=FIRST_STEP_S + startup_s),
+        replace(
+            WINDOWS,
+            seconds=question.seconds,
+            precision=question.precision,
+            first_step_s=FIRST_STEP_S + question.startup_s,
+        ),
         interval,
         session.on_progress,
     )
     if without not in (None, "everything") and trial.status == "measured":
         trial = _check_ablation(session, candidate, trial, without)
-    trial = replace(trial, id=name, setting=dict(setting or {}))
+    trial = replace(trial, id=question.name, setting=dict(question.setting))
     session.folder.write(f"trials/{candidate.spec.name}.json", trial)
     return trial
 

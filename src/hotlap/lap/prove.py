@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
 from hotlap.lap.baseline import Baseline
-from hotlap.lap.measure import measure
+from hotlap.lap.measure import Question, measure
 from hotlap.lap.roof import measure_roof
 from hotlap.lap.search import Search
 from hotlap.lap.session import Session
@@ -30,7 +31,7 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     """Measure the whole plan against the unmodified script and judge quality over paired seeds."""
     session.stage = "proof: speed"
     seconds = min(MEASURE_S, max(8.0, session.left_s(0.88)))
-    trial = measure(session, baseline.arm, state.incumbent, "proof", seconds, precision=0.015)
+    trial = measure(session, baseline.arm, state.incumbent, Question("proof", seconds, precision=0.015))
     share = _share_of_roof(session, state)
     session.discard(baseline.arm)
     session.discard(state.incumbent)
@@ -107,7 +108,8 @@ def _losses(timeline: Timeline | None) -> list[float]:
     """Last loss given to backward in each step, as far as every step has its own row."""
     losses: list[float] = []
     for row in timeline.step if timeline is not None else []:
-        if row.n != 1 or not row.l or row.l[-1] is None:
+        if row.n != 1 or not row.l:
             break
-        losses.append(row.l[-1])
+        last = row.l[-1]
+        losses.append(math.nan if last is None else last)  # JSON has no NaN: a loss that was not finite is null
     return losses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hotlap.lap.measure import measure
+from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session, validation_place
 from hotlap.lever.contract import Refusal
 from hotlap.lever.registry import levers
@@ -49,14 +49,15 @@ def measure_roof(
 ) -> tuple[Roof | None, Trial]:
     """Measure the roof beside ``incumbent`` (the unmodified script, or the plan so far)."""
     session.stage = "roof"
+    question = Question("roof", MEASURE_S, precision=0.04, without="everything")
     moves = numeric_moves(session, findings, kept)
     arm = session.arm("roof", moves=moves, ablate=ABLATIONS, validation=validation_place(findings))
-    trial = measure(session, incumbent, arm, "roof", MEASURE_S, precision=0.04, without="everything")
+    trial = measure(session, incumbent, arm, question)
     if trial.status != "measured" and moves and not kept:  # a numeric lever broke it: the roof without them
         session.discard(arm)
         arm = session.arm("roof-plain", ablate=ABLATIONS, validation=validation_place(findings))
         moves = []
-        trial = measure(session, incumbent, arm, "roof", MEASURE_S, precision=0.04, without="everything")
+        trial = measure(session, incumbent, arm, question)
     session.discard(arm)
     if trial.interval is None:
         return None, trial

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hotlap.lap.baseline import Baseline, rediagnose
-from hotlap.lap.measure import measure
+from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.plan.choose import choose
 from hotlap.plan.match import Candidate, candidates, canonical, refusals
@@ -14,6 +13,7 @@ from hotlap.plan.order import order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.plan import Move
 from hotlap.records.trials import LeverResult, Trial
+from hotlap.report import units
 from hotlap.trial.arm import Arm
 
 __all__ = ["Search", "search"]
@@ -78,15 +78,9 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     replay = REPLAY_BATCHES if state.replayed or _needs_replay(candidate, state.findings) else 0
     arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay)
     session.stage = f"try {candidate.lever}"
-    trial = measure(
-        session,
-        state.incumbent,
-        arm,
-        candidate.lever,
-        min(MEASURE_S, session.left_s(SEARCH_UNTIL)),
-        setting=candidate.setting,
-        startup_s=candidate.gain.startup_s,
-    )
+    seconds = min(MEASURE_S, session.left_s(SEARCH_UNTIL))
+    question = Question(candidate.lever, seconds, candidate.setting, startup_s=candidate.gain.startup_s)
+    trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
     choice = choose(trial)
     kept, reason = choice.kept, choice.reason
@@ -117,14 +111,14 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         cumulative=state.cumulative if kept else None,
     )
     state.results.append(result)
-    session.listener.line(describe(result, state.moves))
+    session.listener.line(describe(result))
 
 
-def describe(result: LeverResult, moves: Sequence[Move]) -> str:
+def describe(result: LeverResult) -> str:
     """One line on a tried lever."""
     if result.kept and result.measured is not None:
-        return f"+ {result.id}  {result.measured.ratio:.2f}x  ({result.cumulative:.2f}x in all)"
-    return f"  {result.id}  put back: {result.reason}"
+        return f"+ {result.id}  {units.ratio(result.measured.ratio)}  ({units.ratio(result.cumulative)} in all)"
+    return f"  {result.id}  {result.reason}"
 
 
 def _needs_replay(candidate: Candidate, findings: Findings) -> bool:
