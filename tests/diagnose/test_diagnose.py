@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from hotlap.diagnose.confirm import with_ablation
 from hotlap.diagnose.diagnose import diagnose
+from hotlap.diagnose.order import in_order
+from hotlap.diagnose.policy import DEFAULT
 from hotlap.diagnose.registry import all_causes
 from hotlap.diagnose.roofline import with_roof
+from hotlap.diagnose.view import look
 from hotlap.records.codec import dumps, loads
 from hotlap.records.errors import HotlapError
-from hotlap.records.findings import CAUSES, Findings, Roof
+from hotlap.records.findings import CAUSES, Finding, Findings, Roof
 from hotlap.records.rows import PHASES
 from hotlap.records.timeline import Timeline
 from hotlap.records.trials import Interval
@@ -74,6 +77,17 @@ def test_nothing_to_gain_only_at_the_roof() -> None:
 def test_one_aggregated_row() -> None:
     found = judge(TimelineBuilder().steps(1000, rows_of=1000, **COMPUTE))
     assert found.throughput.steps_seen == 1000 and found.throughput.warmup_steps == 0
+
+
+def test_what_shares_the_wait_is_scaled_to_it() -> None:
+    times = look(slow_loader().build(), cpu_machine(), DEFAULT).times
+    whole = [Finding(c, 0.45, 0.02, False, [], "do") for c in ("decode", "augment")]
+    ordered = in_order([*whole, Finding("too-few-workers", 0.48, 0.02, False, [], "do")], times, 0.02)
+    split = [f.seconds_per_step for f in ordered if f.cause != "too-few-workers"]
+    assert sum(split) == pytest.approx(times.phase_s["data_wait"])
+    assert [f.cause for f in ordered[:2]] == ["augment", "too-few-workers"], (
+        "the way out of the wait stands behind what it consists of"
+    )
 
 
 def test_at_most_200_points() -> None:

@@ -19,7 +19,7 @@ def find(view: View) -> Finding | None:
         advice = f"Take the sleep out of the sample loading{at}."
     else:
         advice = f"Do the work per sample{at} on whole batches, on the device, or in loader workers."
-    process = "one process" if view.workers == 0 else f"{view.workers} workers"
+    process = "one process" if view.workers == 0 else f"{view.workers} worker{'s' if view.workers > 1 else ''}"
     return view.finding(
         CAUSE, seconds, advice, where, detail=f"{'sleeping' if asleep else 'work per sample'}, {process}",
         phase="data_wait", evidence=wait_evidence(view, "augment"), ablation="data",

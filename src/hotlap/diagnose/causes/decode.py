@@ -17,7 +17,7 @@ def find(view: View) -> Finding | None:
     each = view.loading.seconds("decode") if view.loading else None
     per = f" ({each:.3g} s of decoding per step)" if each is not None else ""
     advice = f"Decode each sample once and keep the result (cache or packed data) instead of every epoch{at}{per}."
-    process = "one process" if view.workers == 0 else f"{view.workers} workers"
+    process = "one process" if view.workers == 0 else f"{view.workers} worker{'s' if view.workers > 1 else ''}"
     return view.finding(
         CAUSE, seconds, advice, where, detail=f"decoding, {process}", phase="data_wait",
         evidence=wait_evidence(view, "decode"), ablation="data",

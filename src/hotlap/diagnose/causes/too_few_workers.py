@@ -63,7 +63,11 @@ def find(view: View) -> Finding | None:
         "load_s_per_step": view.loading.load_s if view.loading else None,
         "shares_wait_with": ["decode", "augment", "collate", "storage-read"],
     }  # fmt: skip
-    detail = "one process" if view.workers == 0 else f"{view.workers} workers on {cores} cores"
+    detail = (
+        "one process"
+        if view.workers == 0
+        else f"{view.workers} worker{'s' if view.workers > 1 else ''} on {cores} cores"
+    )
     return view.finding(
         CAUSE, seconds, advice, where, detail=f"loading in {detail}" if view.workers == 0 else detail,
         phase="data_wait", evidence=evidence, ablation="data",

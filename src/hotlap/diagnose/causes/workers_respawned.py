@@ -20,8 +20,8 @@ def find(view: View) -> Finding | None:
         "each_s": start.each_s, "every_steps": start.every, "starts": start.count, "workers": loader.num_workers,
     }  # fmt: skip
     return view.finding(
-        CAUSE, start.per_step_s, f"Set persistent_workers=True{at}: {loader.num_workers} workers start anew every "
-        f"{every} steps and cost {start.each_s:.3g} s each time.", where,
-        detail=f"{loader.num_workers} workers started every {every} steps", phase="data_wait", evidence=evidence,
+        CAUSE, start.per_step_s, f"Set persistent_workers=True{at}: starting {loader.num_workers} anew every "
+        f"{every} steps costs {start.each_s:.3g} s each time.", where,
+        detail=f"workers started every {every} steps", phase="data_wait", evidence=evidence,
         ablation="data",
     )  # fmt: skip
