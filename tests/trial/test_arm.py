@@ -176,6 +176,8 @@ def test_reasons() -> None:
     assert say(1, "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory").startswith("out of memory")
     assert say(-9, "", True) == "out of memory: the kernel ended it"
     assert say(1, "OSError: [Errno 28] No space left on device").startswith("scratch full")
+    full = explain(1, "OSError: [Errno 28] No space left on device", sandboxed=True, memory_kill=False, disk_full=True)
+    assert "disk of the run folder is full" in full
     assert say(FAILED, "hotlap sandbox: mount /x: no\n") == "no sandbox: mount /x: no"
     assert last_error("KeyError: 'a'\nprinted later\n") == "KeyError: 'a'" and last_error("fine") is None
 

@@ -65,7 +65,6 @@ class Arm:
             raise HotlapError(f"The arm {self.spec.name} is running already.")
         self._set_aside()
         self._close_turn()
-        self.spec.timeline_dir.mkdir(parents=True, exist_ok=True)
         command = self.spec.command
         if self.spec.sandbox is not None:
             command = self.spec.sandbox.wrap(command)
@@ -73,21 +72,24 @@ class Arm:
             command = launcher("plain", [], command)
         self._kills_before = reasons.oom_kills()
         self._tail = Tail(self.spec.timeline_dir)
-        with open(self.spec.output, "ab") as output:
-            self._process = self._launch(command, output)
+        try:
+            self.spec.timeline_dir.mkdir(parents=True, exist_ok=True)
+            with open(self.spec.output, "ab") as output:
+                self._process = self._launch(command, output)
+        except OSError as err:
+            raise HotlapError(
+                f"Cannot start {self.spec.command[0]}: {err}.", "Is there space in the run folder?"
+            ) from err
         _LIVE.add(self)
         self.frozen = False
         self.started_at = time.monotonic()
         self.thaws.append((time.monotonic_ns(), None))
 
     def _launch(self, command: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-        try:
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                cwd=self.spec.cwd, env=self.spec.env, start_new_session=True,
-            )  # fmt: skip
-        except OSError as err:
-            raise HotlapError(f"Cannot start {command[0]}: {err.strerror}.") from err
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            cwd=self.spec.cwd, env=self.spec.env, start_new_session=True,
+        )  # fmt: skip
 
     def _set_aside(self) -> None:
         """Move an earlier start's timelines away: process numbers repeat in a sandbox, and file names with them."""
@@ -164,7 +166,8 @@ class Arm:
             memory_kill = reasons.oom_kills() > self._kills_before
             sandboxed = self.spec.sandbox is not None
             text = reasons.tail_of(self.spec.output)
-            why = reasons.explain(code, text, sandboxed=sandboxed, memory_kill=memory_kill)
+            full = reasons.disk_full(self.spec.timeline_dir)
+            why = reasons.explain(code, text, sandboxed=sandboxed, memory_kill=memory_kill, disk_full=full)
         return f"{why} ({context})" if context else why
 
     def cpu_s(self) -> float:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 from pathlib import Path
 
 from hotlap.trial import sandbox
 
-__all__ = ["explain", "last_error", "oom_kills", "tail_of"]
+__all__ = ["disk_full", "explain", "last_error", "oom_kills", "tail_of"]
 
 TAIL_BYTES = 32768
+FULL_BYTES = 1 << 20
 ERROR = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Failure)\b(?::.*)?$")
 OUT_OF_MEMORY = ("MemoryError", "out of memory", "OutOfMemoryError", "can't allocate memory", "Cannot allocate memory")
 
@@ -42,7 +44,7 @@ def oom_kills() -> int:
     return int(found[1]) if found else 0
 
 
-def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool) -> str:
+def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool, disk_full: bool = False) -> str:
     """One sentence without a full stop. ``exit_code``: negative for a signal; ``text``: end of the output."""
     error = last_error(text)
     if exit_code == sandbox.FAILED and sandbox.SAYS in text:
@@ -51,6 +53,8 @@ def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool) ->
         return "out of memory: the kernel ended it" if memory_kill else "ended by SIGKILL"
     if error is not None and any(mark in error for mark in OUT_OF_MEMORY):
         return f"out of memory: {error}"
+    if "No space left on device" in text and disk_full:
+        return "the disk of the run folder is full (free some space, or pass --runs DIR)"
     if "No space left on device" in text and sandboxed:
         return "scratch full: the script wrote more than the sandbox may hold (pass --scratch DIR on a disk with room)"
     if error is not None and error.startswith("EOFError"):
@@ -60,6 +64,11 @@ def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool) ->
     if exit_code < 0:
         return f"ended by {_signal_name(-exit_code)}" + (f": {error}" if error else "")
     return f"crashed with exit code {exit_code}" + (f": {error}" if error else "")
+
+
+def disk_full(folder: Path) -> bool:
+    """Whether the file system of ``folder`` has next to nothing left."""
+    return shutil.disk_usage(folder).free < FULL_BYTES
 
 
 def _signal_name(number: int) -> str:
