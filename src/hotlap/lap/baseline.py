@@ -21,6 +21,9 @@ LEAST_S = 12.0
 """Seconds of training wanted at least: something periodic (validation, checkpoints) should be among them."""
 MIN_STEPS = 40
 """Steps wanted before anything is said (fewer only when the time is up)."""
+FEW_STEPS = 16
+"""With fewer steps the run goes on, up to ``SLOW_SHARE`` of the budget."""
+SLOW_SHARE = 0.45
 FIRST_STEP_S = 120.0
 """A script that has made no step after this long is given up."""
 
@@ -46,8 +49,12 @@ def run_baseline(session: Session) -> Baseline:
     wanted = options.steps or MIN_STEPS
     outcome = run_until(arm, budget, steps=wanted, seconds=longest, on_progress=session.on_progress)
     ran = outcome.wall_s - (outcome.startup_s or 0.0)
-    if outcome.status == "enough" and options.steps is None and ran < LEAST_S:
-        outcome = run_until(arm, budget, seconds=LEAST_S - ran, on_progress=session.on_progress)
+    if outcome.status == "enough" and options.steps is None:
+        if ran < LEAST_S:
+            outcome = run_until(arm, budget, seconds=LEAST_S - ran, on_progress=session.on_progress)
+        elif outcome.steps < FEW_STEPS:  # slow steps: a diagnosis needs some, whatever share of the budget they take
+            left = session.left_s(SLOW_SHARE)
+            outcome = run_until(arm, budget, steps=FEW_STEPS, seconds=left, on_progress=session.on_progress)
     findings = rediagnose(session, arm)
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"
