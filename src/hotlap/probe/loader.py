@@ -215,7 +215,7 @@ class Loads:
         if not isinstance(iterator, base):
             return WaitingIterator(iterator, state, self)
         kind = type(iterator)
-        owner = next(c for c in kind.__mro__ if "__next__" in vars(c))
+        owner: Any = next(c for c in kind.__mro__ if "__next__" in vars(c))
         if not hasattr(owner.__next__, "_hotlap"):
             watch_next(self, owner)
         state.lens = vars(iterator).setdefault("_hotlap_lens", deque())

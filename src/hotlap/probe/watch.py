@@ -28,6 +28,7 @@ from hotlap.probe import (
     validation,
     worker,
 )
+from hotlap.probe.compiler_skip import skip_probes
 from hotlap.probe.context import Context, OnImport
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.memory import Telemetry
@@ -203,6 +204,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     has_device = device_time.install(ctx)
     watch.stacks.install(undo)
     _install_worker(ctx, watch, holder)
+    skip_probes(torch)
     watch.begin(frozenset() if has_device else frozenset({H2D}))
     _after_fork_in_child(watch, undo)
     atexit.register(watch.close, "exit")

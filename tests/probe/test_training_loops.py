@@ -1,0 +1,157 @@
+"""Loops as people write them: what is booked where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotlap.records.rows import PHASES
+
+
+def phase(timeline: Any, name: str, first: int = 1) -> int:
+    return sum(row.p[PHASES.index(name)] or 0 for row in timeline.step[first:])
+
+
+def test_plain_loop_with_validation_and_checkpoint(watched: Any) -> None:
+    timeline, out = watched("""
+    import time
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    train, val = loader(), loader(16)
+    def evaluate():
+        model.eval()
+        with torch.no_grad():
+            for x, y in val:
+                model(x); time.sleep(0.002)
+        model.train()
+    for epoch in range(3):
+        for x, y in train:
+            opt.zero_grad(); loss = lossf(model(x), y); loss.backward(); opt.step()
+            print(loss.item())
+        time.sleep(0.01)
+        evaluate()
+        torch.save(model.state_dict(), "m.pt")
+    """)
+    assert timeline.n_steps == 12
+    assert [row.i for row in timeline.step] == list(range(12))
+    assert all(row.s == 8 and row.m == 1 for row in timeline.step)
+    assert [f"{row.l[0]}" for row in timeline.step] == out.split()
+    for row in timeline.step:
+        assert sum(v or 0 for v in row.p) == row.w
+        assert row.p[PHASES.index("h2d")] is None
+    kinds = [e.kind for e in timeline.event]
+    assert kinds.count("validation") == 3 and kinds.count("checkpoint") == 3 and kinds.count("loader_start") == 3
+    event = next(e for e in timeline.event if e.kind == "validation")
+    assert event.d["batches"] == 2 and event.d["grad_mode"] == 0 and 4e6 < event.w < 1e9
+    functions = [timeline.frame[f].func for f in timeline.stack[event.stack].f]
+    assert functions[-1] == "evaluate"
+    assert phase(timeline, "validation") >= 8e6 and phase(timeline, "residual") >= 20e6
+    assert [row.lo_n for row in timeline.step] == [1, 0, 0, 0] * 3
+    loaders = {s.value["dataset_len"]: s.value["training"] for s in timeline.setting if s.name == "loader"}
+    assert loaders == {32: True, 16: False}
+    assert sum(load.samples for load in timeline.load if not load.validation) == 96
+    assert {site.kind for site in timeline.site} == {"sync", "logging"}
+    assert timeline.end is not None
+
+
+def test_accumulation_counts_micro_batches(watched: Any) -> None:
+    timeline, _ = watched("""
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        for i, (x, y) in enumerate(loader(64)):
+            lossf(model(x), y).backward()
+            if i % 4 == 3:
+                opt.step(); opt.zero_grad()
+    """)
+    assert [(row.m, row.s) for row in timeline.step] == [(4, 32)] * 4
+
+
+def test_gan_steps_follow_the_last_optimizer_and_are_no_validation(watched: Any) -> None:
+    timeline, _ = watched("""
+    g, d = nn.Linear(4, 4), nn.Linear(4, 1)
+    og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+    for epoch in range(3):
+        for x, y in loader():
+            g.eval()
+            with torch.no_grad():
+                fake = g(x)
+            od.zero_grad(); (d(x).mean() - d(fake).mean()).backward(); od.step()
+            g.train()
+            og.zero_grad(); d(g(x)).mean().backward(); og.step()
+    """)
+    assert timeline.n_steps == 13  # the discriminator's very first update ended one, until the generator took over
+    assert all(row.m == 2 for row in timeline.step[2:])
+    assert phase(timeline, "validation", 2) < 0.2 * sum(row.w for row in timeline.step[2:])
+    assert phase(timeline, "backward", 2) > 0
+
+
+def test_closures_are_not_the_optimizers_own_time(watched: Any) -> None:
+    timeline, _ = watched("""
+    import time
+    model = net()
+    opt = torch.optim.LBFGS(model.parameters(), max_iter=3)
+    x = torch.randn(8, 4)
+    def closure():
+        opt.zero_grad(); time.sleep(0.01); loss = model(x).pow(2).mean(); loss.backward(); return loss
+    for i in range(4):
+        opt.step(closure)
+    """)
+    assert timeline.n_steps == 4
+    assert phase(timeline, "residual") >= 3 * 10e6
+    assert phase(timeline, "forward") > 0 and timeline.step[-1].s == 8
+
+
+def test_scaler_reports_unscaled_losses_and_skipped_updates_end_steps(watched: Any) -> None:
+    timeline, out = watched("""
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    for i in range(4):
+        x = torch.full((8, 4), float("inf")) if i == 1 else torch.ones(8, 4)
+        opt.zero_grad(); loss = model(x).mean()
+        scaler.scale(loss).backward(); scaler.step(opt); scaler.update()
+        print(loss.item())
+    """)
+    losses = out.split()
+    assert timeline.n_steps == 4
+    assert [f"{row.l[0]}" for row in timeline.step if row.l[0] is not None][0] == losses[0]
+    assert timeline.step[1].l == [None]
+
+
+def test_no_train_and_no_eval_call_is_still_seen_as_validation(watched: Any) -> None:
+    timeline, _ = watched("""
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    train, val = loader(), loader(16)
+    for epoch in range(2):
+        for x, y in train:
+            opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+        with torch.no_grad():
+            for x, y in val: model(x)
+    for x, y in train:
+        opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    """)
+    events = [e for e in timeline.event if e.kind == "validation"]
+    assert [e.d["batches"] for e in events] == [2, 2]
+    assert [row.lo_n for row in timeline.step] == [1, 0, 0, 0] * 3
+    assert all(row.s == 8 for row in timeline.step)
+
+
+def test_validation_that_records_a_graph_is_told(watched: Any) -> None:
+    timeline, _ = watched("""
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        model.train()
+        for x, y in loader():
+            opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+        model.eval()
+        for x, y in loader(16): model(x)
+    """)
+    event = [e for e in timeline.event if e.kind == "validation"][0]
+    assert event.d["grad_mode"] == 1.0 and event.d["batches"] == 2
+
+
+def test_importing_torch_or_inference_without_training_leaves_no_file(watched: Any) -> None:
+    timeline, _ = watched("print(net()(torch.ones(2, 4)).shape)")
+    assert timeline is None
