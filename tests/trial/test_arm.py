@@ -129,6 +129,7 @@ import os, sys, time
 from pathlib import Path
 from hotlap.trial.arm import Arm, ArmSpec
 from hotlap.trial.sandbox import Sandbox
+from hotlap.trial.tree import descendants
 folder = Path({str(tmp_path)!r})
 sleep = "import time; time.sleep(60)"
 child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {{sleep!r}}, 'killed-by-a-test']).wait()"
@@ -137,7 +138,8 @@ for name in "ab":
     command = [sys.executable, "-c", child, "killed-by-a-test"]
     arms.append(Arm(ArmSpec(name, command, dict(os.environ), folder, folder, {box}, folder / name)))
     arms[-1].start()
-time.sleep(0.7)
+while any(len(descendants(arm._process.pid)) < {2 if kind == "plain" else 3} for arm in arms):
+    time.sleep(0.05)
 arms[1].freeze()
 print("ready", flush=True)
 time.sleep(60)
@@ -149,7 +151,7 @@ time.sleep(60)
 
     host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert host.stdout is not None and host.stdout.readline() == "ready\n"
-    assert until_true(lambda: len(left()) >= 4)
+    assert len(left()) >= 4
     host.kill()
     host.wait()
     host.stdout.close()
