@@ -236,12 +236,12 @@ def main():
     if args.steps:
         total = min(total, args.steps)
 
-    step, eer, best = 0, 1.0, 1.0
+    step, eer, best, began = 0, 1.0, 1.0, None
     log = open(os.path.join(args.out, "train.log"), "w")
     model.train()
     while step < total:
         for wave, label in loader:
-            began = time.time() if step == 0 else began
+            began = began or time.time()
             wave, label = wave.to(args.device), label.to(args.device)
             optimizer.zero_grad()
             loss = head(model(wave), label)

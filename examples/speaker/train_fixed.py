@@ -1,4 +1,4 @@
-"""The same training as ``train.py``, made fast by hand. Same data, augmentation law, schedule, validations and checkpoints.
+"""The same training as ``train.py``, made fast by hand: same data, augmentation law, schedule and checkpoints.
 
 Every utterance is decoded once; crops and babble of a whole batch are gathered by one call in a background thread;
 validation runs in batches; bf16 and channels-last where the machine has them; checkpoints are written beside training.
@@ -33,7 +33,7 @@ class Audio:
 
 
 class Batches:
-    """Endless (wave, label) batches, made ahead by one thread; each epoch is a new shuffle without the last short batch."""
+    """Endless (wave, label) batches, made ahead by one thread; each epoch is a new shuffle."""
 
     def __init__(self, train_set, batch_size, seed, ahead=3):
         self.audio = Audio(train_set.paths)

@@ -1,0 +1,24 @@
+"""Where published figures are kept: bench/results/<name>.json, with the machine they came from."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hotlap.machine.facts import read_machine
+
+__all__ = ["save"]
+
+FOLDER = Path(__file__).parent / "results"
+
+
+def save(name: str, figures: dict[str, Any]) -> Path:
+    """Write ``figures`` with the machine's facts and the date; returns the file."""
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / f"{name}.json"
+    document = {"date": time.strftime("%Y-%m-%d"), "machine": asdict(read_machine()), "figures": figures}
+    path.write_text(json.dumps(document, indent=1, default=str) + "\n")
+    return path

@@ -1,0 +1,5 @@
+import builtins
+import sys
+
+builtins.from_site = "set by sitecustomize"
+sys.setrecursionlimit(1234)
