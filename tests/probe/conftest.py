@@ -45,8 +45,12 @@ def watched(tmp_path: Path) -> Ran:
         script.write_text(PRELUDE + textwrap.dedent(body))
         folder = tmp_path / "timeline"
         done = subprocess.run(
-            [sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=60,
-            env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=tmp_path,
+            [sys.executable, str(script), str(folder)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            cwd=tmp_path,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return training_timeline(folder), done.stdout

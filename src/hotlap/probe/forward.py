@@ -119,7 +119,7 @@ def install(ctx: Context, validations: Validations) -> Forwards:
     original = ctx.torch.nn.Module.__call__
 
     @functools.wraps(original)
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_compiling() or state.depth or get_ident() != rec.thread:
             return original(self, *args, **kwargs)
         return state.outermost(original, self, args, kwargs)

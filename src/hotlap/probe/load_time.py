@@ -119,7 +119,7 @@ def install(ctx: Context) -> MeterHolder:
     init = base.__init__
 
     @functools.wraps(init)
-    def __init__(self: Any, dataset: Any, auto_collation: Any, collate_fn: Any, drop_last: Any) -> None:  # noqa: N807
+    def __init__(self: Any, dataset: Any, auto_collation: Any, collate_fn: Any, drop_last: Any) -> None:
         init(
             self,
             dataset,

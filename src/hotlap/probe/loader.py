@@ -41,7 +41,7 @@ class LoaderInfo:
 class IterState:
     """One pass through a loader."""
 
-    __slots__ = ("batches", "fresh", "info", "lens", "on_kind", "start_ns", "stack")
+    __slots__ = ("batches", "fresh", "info", "lens", "on_kind", "stack", "start_ns")
 
     def __init__(self, info: LoaderInfo, on_kind: Callable[[LoaderInfo, bool], None]) -> None:
         self.info = info
@@ -259,7 +259,7 @@ def watch_next(loads: Loads, owner: Any) -> None:
     original: Any = owner.__next__
 
     @functools.wraps(original)
-    def __next__(self: Any) -> Any:  # noqa: N807
+    def __next__(self: Any) -> Any:
         state = vars(self).get("_hotlap_state")
         if state is None or get_ident() != rec.thread:
             return original(self)
@@ -277,12 +277,12 @@ def install(ctx: Context, validations: Validations) -> Loads:
     init, iterate, next_index = data.DataLoader.__init__, data.DataLoader.__iter__, data._BaseDataLoaderIter._next_index
 
     @functools.wraps(init)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
         loads.info(self).frame = rec.frames.user_number() or None
 
     @functools.wraps(iterate)
-    def __iter__(self: Any) -> Any:  # noqa: N807
+    def __iter__(self: Any) -> Any:
         if get_ident() != rec.thread:
             return iterate(self)
         return loads.begin_pass(self, iterate)

@@ -160,7 +160,7 @@ def install(ctx: Context, forwards: Forwards) -> Settings:
     is_compiling = ctx.torch.compiler.is_compiling
 
     @functools.wraps(enter)
-    def __enter__(self: Any) -> Any:  # noqa: N807
+    def __enter__(self: Any) -> Any:
         if not is_compiling() and self._enabled and ctx.torch.is_grad_enabled():
             forwards.autocast = "bf16" if self.fast_dtype is ctx.torch.bfloat16 else "fp16"
         return enter(self)
@@ -172,7 +172,7 @@ def install(ctx: Context, forwards: Forwards) -> Settings:
 
 def _noting_line(original: Any, settings: Settings) -> Any:
     @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         settings.anomaly_frame = settings.rec.frames.user_number() or settings.anomaly_frame
         original(self, *args, **kwargs)
 

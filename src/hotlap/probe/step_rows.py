@@ -88,7 +88,7 @@ class StepRows:
         wall: int,
         phases: list[int],
         samples: int,
-        micro: int,  # noqa: PLR0913
+        micro: int,
         lo: int,
         lo_n: int,
         longest: int,
