@@ -76,8 +76,8 @@ def test_crops_of_a_sound_come_from_one_decoding(cache: FileCache, tmp_path: Pat
     real, calls = counted(soundfile.read)
     read = cached_sound_read(cache, real)
     parts: list[dict[str, Any]] = [
-        {"start": 10, "stop": 60}, {"start": 499, "frames": 50}, {"frames": 7}, {"start": 3}, {"start": 20, "stop": 900},
-        {"start": 5, "frames": 0}, {"start": 30, "stop": 30},
+        {"start": 10, "stop": 60}, {"start": 499, "frames": 50}, {"frames": 7}, {"start": 3},
+        {"start": 20, "stop": 900}, {"start": 5, "frames": 0}, {"start": 30, "stop": 30},
     ]  # fmt: skip
     for part in parts:
         for _ in range(2):

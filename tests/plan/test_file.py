@@ -90,7 +90,7 @@ def test_a_good_plan_is_valid() -> None:
         ([Move("autocast", {"dytpe": "bf16"}, "maths")], ["$.moves[0].setting.dytpe", "dtype"]),
         ([Move("autocast", {"dtype": "bf16"}, "bits")], ["$.moves[0].preserves", "'maths'"]),
         ([PLAN.moves[0], PLAN.moves[0]], ["$.moves[1].lever", "twice"]),
-        ([PLAN.moves[1], Move("background-fetch", {"depth": 2}, "distribution")], ["$.moves[1].lever", "loader-workers"]),
+        ([PLAN.moves[1], Move("background-fetch", {"depth": 2}, "distribution")], ["$.moves[1]", "loader-workers"]),
         ([Move("loader-workers", {**PLAN.moves[1].setting, "workers": 400}, "distribution")],
          ["$.moves[0].setting.workers", "400"]),
     ],

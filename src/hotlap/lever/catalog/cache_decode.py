@@ -59,8 +59,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
     if loader is not None and loader.sample_bytes and loader.dataset_len:
         wanted = loader.sample_bytes * loader.dataset_len
         if wanted > room:
-            gib = 1 << 30
-            return Refusal(f"The decoded data ({wanted / gib:.1f} GiB) does not fit half of the free memory.")
+            return Refusal("The decoded data does not fit half of the free memory.")
     if room < 1 << 20:
         return Refusal("No memory is free.")
     return [{"max_bytes": room // (1 << 20) * (1 << 20)}]
