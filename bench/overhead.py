@@ -40,7 +40,8 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 model = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
 opt, lossf = torch.optim.SGD(model.parameters(), lr=0.01), nn.CrossEntropyLoss()
-data = DataLoader(TensorDataset(torch.randn(100 * batch, 64), torch.randint(0, 10, (100 * batch,))), batch, shuffle=True)
+n = 100 * batch
+data = DataLoader(TensorDataset(torch.randn(n, 64), torch.randint(0, 10, (n,))), batch, shuffle=True)
 step, total = 0, 0.0
 while step < steps:
     for x, y in data:

@@ -14,7 +14,7 @@ def test_undo_leaves_nothing_of_ours_on_torch(watched: Any) -> None:
     problems = undo.undo_all()
     def ours(value):
         return hasattr(type(value), "__code__") and "hotlap" in value.__code__.co_filename
-    owners = [torch, torch.nn.Module, torch.Tensor, torch.autograd, torch.optim.Optimizer, DataLoader, builtins, signal, os,
+    owners = [torch, nn.Module, torch.Tensor, torch.autograd, torch.optim.Optimizer, DataLoader, builtins, signal, os,
               torch.utils.data.dataloader._BaseDataLoaderIter, torch.utils.data._utils.fetch._MapDatasetFetcher,
               torch.utils.data._utils.worker, torch.amp.GradScaler, torch.serialization, torch.cuda, numpy,
               torch.utils.data._utils.fetch._BaseDatasetFetcher, torch.amp.autocast_mode.autocast]
@@ -44,7 +44,8 @@ def test_compiled_models_trace_in_one_graph_and_do_not_recompile(watched: Any) -
         return y + 1
     broken = torch.compile(broken, backend=part)
     for i in range(6):
-        opt.zero_grad(); loss = fast(torch.ones(8, 4)).mean() + other(torch.ones(8, 4)).mean(); loss.backward(); opt.step()
+        opt.zero_grad(); x = torch.ones(8, 4)
+        loss = fast(x).mean() + other(x).mean(); loss.backward(); opt.step()
         broken(torch.ones(2))
     print(count.frame_count, part.frame_count)
     """)

@@ -114,7 +114,7 @@ def test_scaler_reports_unscaled_losses_and_skipped_updates_end_steps(watched: A
     """)
     losses = out.split()
     assert timeline.n_steps == 4
-    assert [f"{row.l[0]}" for row in timeline.step if row.l[0] is not None][0] == losses[0]
+    assert f"{timeline.step[0].l[0]}" == losses[0]
     assert timeline.step[1].l == [None]
 
 
@@ -148,7 +148,7 @@ def test_validation_that_records_a_graph_is_told(watched: Any) -> None:
         model.eval()
         for x, y in loader(16): model(x)
     """)
-    event = [e for e in timeline.event if e.kind == "validation"][0]
+    event = next(e for e in timeline.event if e.kind == "validation")
     assert event.d["grad_mode"] == 1.0 and event.d["batches"] == 2
 
 

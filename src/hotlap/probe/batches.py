@@ -11,7 +11,7 @@ _DEPTH = 4
 
 
 def batch_samples(batch: Any, depth: int = _DEPTH) -> int:
-    """First dimension of the first tensor in a batch (tuples, lists, mappings, objects with ``data``); 0 when there is none."""
+    """First dimension of the first tensor in a batch (tuples, lists, mappings); 0 when there is none."""
     shape = getattr(batch, "shape", None)
     if shape is not None:
         try:

@@ -1,4 +1,4 @@
-"""Counts, once during warm-up, the calls that each of the user's lines makes in one forward: loops of small operations."""
+"""Counts, once during warm-up, the calls that each of the user's lines makes in one forward: loops of small work."""
 
 from __future__ import annotations
 

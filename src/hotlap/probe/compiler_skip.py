@@ -28,7 +28,7 @@ def _functions(module: ModuleType) -> list[FunctionType]:
 
 
 def skip_probes(torch: Any) -> None:
-    """Mark every function of this package. Does nothing where torch has no frame evaluation (it then compiles nothing)."""
+    """Mark every function of this package. Does nothing where torch has no frame evaluation."""
     evaluation = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if evaluation is None:
         return

@@ -1,6 +1,6 @@
 """On CUDA only: copies to the device, and how long the device was busy in each phase, by events that are read late.
 
-Nothing here ever waits for the device. On a machine without CUDA this probe installs nothing, and ``h2d`` is not measured.
+Nothing here ever waits for the device. Without CUDA this probe installs nothing, and ``h2d`` is not measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POOL = 64
 
 
 def install(ctx: Context) -> bool:
-    """Replace ``Tensor.to`` and ``Tensor.cuda``, and time each step on the device. Returns whether there is a device."""
+    """Replace ``Tensor.to`` and ``Tensor.cuda``, time each step on the device. Returns whether there is a device."""
     torch = ctx.torch
     if not torch.cuda.is_available():
         return False

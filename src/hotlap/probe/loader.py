@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import weakref
 from collections import deque
 from collections.abc import Callable
 from threading import get_ident
@@ -16,6 +15,7 @@ from typing import Any
 
 from hotlap.probe.batches import batch_samples
 from hotlap.probe.context import Context
+from hotlap.probe.loader_passes import IterState, LoaderInfo, WaitingIterator
 from hotlap.probe.recorder import DATA_WAIT
 from hotlap.probe.validation import MAX_EVENTS, Validations
 from hotlap.records.rows import Event
@@ -24,40 +24,6 @@ __all__ = ["LOADER_ENV", "LoaderInfo", "Loads", "install"]
 
 LOADER_ENV = "HOTLAP_LOADER"
 """Set while workers are started: ``validation`` or ``training``, for the rows they write."""
-
-
-class LoaderInfo:
-    """One DataLoader: its number, where it was constructed, and whether its batches are trained on (None: unknown)."""
-
-    __slots__ = ("frame", "loader", "number", "training")
-
-    def __init__(self, loader: Any, number: int, frame: int | None) -> None:
-        self.loader = weakref.ref(loader)
-        self.number = number
-        self.frame = frame
-        self.training: bool | None = None
-
-
-class IterState:
-    """One pass through a loader."""
-
-    __slots__ = ("batches", "fresh", "info", "lens", "on_kind", "stack", "start_ns")
-
-    def __init__(self, info: LoaderInfo, on_kind: Callable[[LoaderInfo, bool], None]) -> None:
-        self.info = info
-        self.on_kind = on_kind
-        self.start_ns = 0
-        """Making the iterator and waiting for the first batch."""
-        self.batches = 0
-        self.fresh = True
-        self.lens: deque[int] = deque()
-        self.stack: int | None = None
-
-    def for_validation(self) -> None:
-        """Its batches were validated on."""
-        self.fresh = False
-        if self.info.training is None:
-            self.on_kind(self.info, False)
 
 
 class Loads:
@@ -227,30 +193,6 @@ def _caller() -> Any:
     import sys
 
     return sys._getframe(2)
-
-
-class WaitingIterator:
-    """Stands before an iterator that is no DataLoader's own (a lever's), so that waiting for it is seen."""
-
-    def __init__(self, iterator: Any, state: IterState, loads: Loads) -> None:
-        self._iterator = iterator
-        self._state = state
-        self._loads = loads
-        self._take = iterator.__next__
-
-    def __iter__(self) -> WaitingIterator:
-        return self
-
-    def __next__(self) -> Any:
-        if get_ident() != self._loads.rec.thread:
-            return self._take()
-        return self._loads.next_batch(self._state, self._take)
-
-    def __len__(self) -> int:
-        return len(self._iterator)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._iterator, name)
 
 
 def watch_next(loads: Loads, owner: Any) -> None:

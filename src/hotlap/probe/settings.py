@@ -1,4 +1,4 @@
-"""How the script set things up: loaders, model, optimizer, threads, debugging, framework. One row each, again if changed."""
+"""How the script set things up: loaders, model, optimizer, threads, debugging, framework; again when it changes."""
 
 from __future__ import annotations
 

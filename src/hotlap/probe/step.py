@@ -20,7 +20,7 @@ from hotlap.probe.validation import Validations
 __all__ = ["Steps", "install"]
 
 PATIENCE = 50
-"""Updates of another optimizer without one of the anchor's, after which the anchor is given up (or 4x its usual gap)."""
+"""Updates of others without one of the anchor's, after which the anchor is given up (or 4x its usual gap)."""
 
 
 class Steps:

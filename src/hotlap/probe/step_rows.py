@@ -1,7 +1,7 @@
 """Step rows as text, bounded: a long run puts more and more steps into one row.
 
-The first :data:`FULL` rows hold one step each; then the number of steps per row doubles every :data:`EACH` rows, so that ten
-million steps take about 200,000 rows.
+The first :data:`FULL` rows hold one step each; then the number of steps per row doubles every :data:`EACH` rows, so
+that ten million steps take about 200,000 rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An undo stack for replaced attributes: what was put on torch (or elsewhere) can be taken off again, in reverse order."""
+"""An undo stack for replaced attributes: what was put on torch can be taken off again, in reverse order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Undo:
         return len(self._entries)
 
     def replace(self, owner: Any, name: str, new: Any) -> Any:
-        """Set ``owner.name`` to ``new`` and return what was found there before (an inherited value included, or ABSENT).
+        """Set ``owner.name`` to ``new`` and return what was found there before (an inherited value, or ABSENT).
 
         Raises what ``setattr`` raises (``TypeError`` for attributes of C types).
         """

@@ -99,7 +99,7 @@ class Validations:
             self.tail_states.append(state)
 
     def forwarded(self, spent: int, graded: bool, ours: bool) -> None:
-        """A module was called while this is open; ``ours``: a trained one. Without gradients it proves that this goes on."""
+        """A module was called (``ours``: a trained one). Without gradients it proves that the validation goes on."""
         self.tail_forward += spent
         if ours:
             self.forwards += 1

@@ -1,7 +1,7 @@
 """Rows to disk: a daemon thread that appends JSON lines about once a second, and the plain appender under it.
 
-Each flush is one ``os.write`` to a file opened for appending, so a process that is killed loses what was not flushed and
-nothing else. A disk that is full silences the file and counts what was lost; the training goes on.
+Each flush is one ``os.write`` to a file opened for appending, so a process that is killed loses what was not flushed
+and nothing else. A disk that is full silences the file and counts what was lost; the training goes on.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Appender:
 
 
 class Writer:
-    """Takes the recorder's rows every ``flush_s`` and appends them; ``header`` makes the first row when writing begins."""
+    """Takes the recorder's rows every ``flush_s`` and appends them; ``header`` makes the first row."""
 
     def __init__(
         self,
