@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,9 @@ def test_a_forked_child_does_not_wait_for_ever(target: LocalTarget, tmp_path: Pa
     until = time.monotonic() + 5
     while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
         time.sleep(0.01)
+    if done == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        done = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(done[1]) == 7
 
 
