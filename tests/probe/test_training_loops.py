@@ -155,3 +155,17 @@ def test_validation_that_records_a_graph_is_told(watched: Any) -> None:
 def test_importing_torch_or_inference_without_training_leaves_no_file(watched: Any) -> None:
     timeline, _ = watched("print(net()(torch.ones(2, 4)).shape)")
     assert timeline is None
+
+
+def test_loaders_made_in_the_for_line_are_one_loader_with_facts(watched: Any) -> None:
+    timeline, _ = watched("""
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(100):
+        for x, y in loader(16):
+            opt.zero_grad(); model(x).sum().backward(); opt.step()
+    """)
+    told = [s for s in timeline.setting if s.name == "loader"]
+    assert [s.value["batches_per_epoch"] for s in told] == [2] and told[0].value["training"]
+    assert timeline.frame[told[0].frame].func == "loader"
+    assert {e.d["loader"] for e in timeline.event if e.kind == "loader_start"} == {float(told[0].value["id"])}

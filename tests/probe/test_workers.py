@@ -40,3 +40,9 @@ def test_workers_write_their_load_time_and_stacks(watched: Any, method: str, per
     names = {w.frame[f].func for w in timeline.workers for s in w.stack.values() for f in s.f}
     assert "__getitem__" in names and "main" not in names
     assert all(w.end is not None and w.header.worker in (0, 1) for w in timeline.workers)
+
+
+def test_a_worker_that_samples_blames_nobody(watched: Any) -> None:
+    timeline, _ = watched(BODY.replace("METHOD", "fork").replace("PERSISTENT", "True"))
+    rows = [row for worker in timeline.workers for row in worker.note]
+    assert [n.why for n in (*timeline.note, *rows) if n.what == "stacks"] == []

@@ -15,7 +15,7 @@ from typing import Any
 
 from hotlap.probe.batches import batch_samples
 from hotlap.probe.context import Context
-from hotlap.probe.loader_passes import IterState, LoaderInfo, WaitingIterator
+from hotlap.probe.loader_passes import IterState, LoaderInfo, WaitingIterator, loader_facts
 from hotlap.probe.recorder import DATA_WAIT
 from hotlap.probe.validation import MAX_EVENTS, Validations
 from hotlap.records.rows import Event
@@ -42,13 +42,29 @@ class Loads:
         self._root = 0
         self._last_samples = 0
         self._starts = 0
+        self._numbers = 0
+        self._made_at: dict[int, LoaderInfo] = {}
 
     def info(self, loader: Any) -> LoaderInfo:
         """The record of a loader."""
         found = self.infos.get(id(loader))
         if found is None or found.loader() is not loader:
-            found = self.infos[id(loader)] = LoaderInfo(loader, len(self.infos) + 1, None)
+            if len(self.infos) > 64:  # a script that makes a loader each epoch
+                self.infos = {key: info for key, info in self.infos.items() if info.loader() is not None}
+            self._numbers += 1
+            found = self.infos[id(loader)] = LoaderInfo(loader, self._numbers, None)
         return found
+
+    def constructed(self, loader: Any, frame: int | None) -> None:
+        """A loader was made at this line. One made there again, when the last one is gone, keeps its number."""
+        info = self.info(loader)
+        info.frame = frame
+        if frame is None:
+            return
+        before = self._made_at.get(frame)
+        if before is not None and before.loader() is None:
+            info.number = before.number
+        self._made_at[frame] = info
 
     def kind_known(self, info: LoaderInfo, training: bool) -> None:
         """It turned out what a loader is for."""
@@ -153,6 +169,8 @@ class Loads:
         """Run the script's ``iter(loader)``, timed."""
         rec, points = self.rec, self.ctx.points
         info = self.info(loader)
+        if info.facts is None:
+            info.facts = loader_facts(loader, info.number)
         validating = points.validating
         for callback in points.on_loader:
             callback(loader, validating)
@@ -221,7 +239,7 @@ def install(ctx: Context, validations: Validations) -> Loads:
     @functools.wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        loads.info(self).frame = rec.frames.user_number() or None
+        loads.constructed(self, rec.frames.user_number() or None)
 
     @functools.wraps(iterate)
     def __iter__(self: Any) -> Any:

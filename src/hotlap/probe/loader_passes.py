@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from hotlap.probe.recorder import Recorder
 
-__all__ = ["IterState", "LoaderInfo", "WaitingIterator"]
+__all__ = ["IterState", "LoaderInfo", "WaitingIterator", "loader_facts"]
 
 
 class _Loads(Protocol):
@@ -22,13 +22,38 @@ class _Loads(Protocol):
 class LoaderInfo:
     """One DataLoader: its number, where it was constructed, and whether its batches are trained on (None: unknown)."""
 
-    __slots__ = ("frame", "loader", "number", "training")
+    __slots__ = ("facts", "frame", "loader", "number", "training")
 
     def __init__(self, loader: Any, number: int, frame: int | None) -> None:
         self.loader = weakref.ref(loader)
         self.number = number
         self.frame = frame
         self.training: bool | None = None
+        self.facts: dict[str, Any] | None = None
+        """Taken at the first pass: a loader made in the ``for`` line itself is gone once its iterator is there."""
+
+
+def loader_facts(loader: Any, number: int) -> dict[str, Any]:
+    iterable = loader._dataset_kind == 1
+    length = batches = None
+    if not iterable:  # asking an iterable data set's loader for its length changes what it later warns about
+        try:
+            length, batches = len(loader.dataset), len(loader)
+        except Exception:  # the user's own __len__: whatever it raises, the length is not known
+            length = batches = None
+    sampler = loader.batch_sampler
+    return {
+        "id": number,
+        "num_workers": loader.num_workers,
+        "batch_size": loader.batch_size if loader.batch_size is not None else getattr(sampler, "batch_size", None),
+        "persistent_workers": loader.persistent_workers,
+        "prefetch_factor": loader.prefetch_factor,
+        "pin_memory": bool(loader.pin_memory),
+        "dataset": type(loader.dataset).__name__,
+        "dataset_len": length,
+        "iterable": iterable,
+        "batches_per_epoch": batches,
+    }
 
 
 class IterState:

@@ -40,9 +40,8 @@ class Settings:
 
     def loader(self, info: LoaderInfo, training: bool) -> None:
         """It is known what a loader is for."""
-        loader = info.loader()
-        if loader is not None:
-            self.say("loader", _loader_facts(loader, info.number, training), info.frame, str(info.number))
+        if info.facts is not None:
+            self.say("loader", {**info.facts, "training": training}, info.frame, str(info.number))
 
     def optimizer(self, optimizer: Any) -> None:
         """An optimizer's first update."""
@@ -122,30 +121,6 @@ class Settings:
             "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
         }
         self.say("debug", value, self.anomaly_frame if anomaly else None)
-
-
-def _loader_facts(loader: Any, number: int, training: bool) -> dict[str, Any]:
-    iterable = loader._dataset_kind == 1
-    length = batches = None
-    if not iterable:  # asking an iterable data set's loader for its length changes what it later warns about
-        try:
-            length, batches = len(loader.dataset), len(loader)
-        except (TypeError, NotImplementedError):
-            length = batches = None
-    sampler = loader.batch_sampler
-    return {
-        "id": number,
-        "num_workers": loader.num_workers,
-        "batch_size": loader.batch_size if loader.batch_size is not None else getattr(sampler, "batch_size", None),
-        "persistent_workers": loader.persistent_workers,
-        "prefetch_factor": loader.prefetch_factor,
-        "pin_memory": bool(loader.pin_memory),
-        "dataset": type(loader.dataset).__name__,
-        "dataset_len": length,
-        "iterable": iterable,
-        "batches_per_epoch": batches,
-        "training": training,
-    }
 
 
 def install(ctx: Context, forwards: Forwards) -> Settings:

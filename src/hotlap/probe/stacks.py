@@ -27,9 +27,15 @@ __all__ = ["StackSampler"]
 MAX_COUNT = 100_000
 """Periods one late sample may stand for (a suspended process must not flood the counts)."""
 
+_signal, _set_timer = signal.signal, signal.setitimer
+"""As they are before anybody watches them: what Hotlap does with the signal is no doing of the script."""
+
 
 class StackSampler:
     """Samples while armed; steps aside for a script that uses the same signal or timer."""
+
+    holder: StackSampler | None = None
+    """Who samples in this process: in a loader worker it is not the one that came along with the fork."""
 
     def __init__(
         self,
@@ -52,8 +58,6 @@ class StackSampler:
         self.wanted: Callable[[], bool] | None = None
         """When given and False, a sample is left out (a worker that waits for work)."""
         self._due = 0.0
-        self._signal = signal.signal
-        self._set_timer = signal.setitimer
 
     def arm(self) -> None:
         """Begin to sample, on the main thread; elsewhere, or if the script holds the signal, note why not."""
@@ -63,9 +67,10 @@ class StackSampler:
             return self._give_way("the training does not run on the main thread")
         if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL or signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0):
             return self._give_way("the script uses SIGALRM or the real interval timer itself")
-        self._signal(signal.SIGALRM, self._on_signal)
+        _signal(signal.SIGALRM, self._on_signal)
         signal.siginterrupt(signal.SIGALRM, False)
         self._armed = True
+        StackSampler.holder = self
         self._next()
 
     def _give_way(self, why: str) -> None:
@@ -75,7 +80,9 @@ class StackSampler:
     def _next(self) -> None:
         wait = self._mean * (0.5 + self._random.random())
         self._due = time.monotonic() + wait
-        self._set_timer(signal.ITIMER_REAL, wait)
+        _set_timer(signal.ITIMER_REAL, wait)
+        if not self._armed:  # disarmed by another thread meanwhile
+            _set_timer(signal.ITIMER_REAL, 0.0)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if not self._armed:
@@ -93,16 +100,25 @@ class StackSampler:
         if not self._armed:
             return
         self._armed = False
+        StackSampler.holder = None
+        _set_timer(signal.ITIMER_REAL, 0.0)
         with contextlib.suppress(ValueError):  # not on the main thread: the timer is off, the handler does nothing
-            self._set_timer(signal.ITIMER_REAL, 0.0)
             if signal.getsignal(signal.SIGALRM) == self._on_signal:
-                self._signal(signal.SIGALRM, signal.SIG_DFL)
+                # A signal sent just before may still wait for another thread: ignoring discards it, the default kills.
+                _signal(signal.SIGALRM, signal.SIG_IGN)
+                _signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def retire(self) -> None:
+        """Disarm, and never arm again: the process ends."""
+        self.disarm()
+        self._away = True
 
     def forget(self) -> None:
         """After a fork: the timer did not come along, the handler did."""
         if self._armed:
             self._armed = False
-            self._signal(signal.SIGALRM, signal.SIG_DFL)
+            StackSampler.holder = None
+            _signal(signal.SIGALRM, signal.SIG_DFL)
         self._counts = {}
 
     def write(self, now: int, last: bool = False) -> None:
@@ -116,21 +132,24 @@ class StackSampler:
         """Watch for the script taking the signal or the timer, and for ``exec``, which a running timer would kill."""
         original_signal, original_timer, alarm = signal.signal, signal.setitimer, signal.alarm
 
+        def taken() -> None:
+            (StackSampler.holder or self)._taken()
+
         @functools.wraps(original_signal)
         def watched_signal(number: Any, handler: Any) -> Any:
             if number == signal.SIGALRM:
-                self._taken()
+                taken()
             return original_signal(number, handler)
 
         @functools.wraps(original_timer)
         def watched_timer(which: Any, seconds: Any, interval: Any = 0.0) -> Any:
             if which == signal.ITIMER_REAL:
-                self._taken()
+                taken()
             return original_timer(which, seconds, interval)
 
         @functools.wraps(alarm)
         def watched_alarm(seconds: Any) -> Any:
-            self._taken()
+            taken()
             return alarm(seconds)
 
         undo.replace(signal, "signal", watched_signal)
@@ -147,13 +166,14 @@ class StackSampler:
 
     def _before_exec(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def execute(*args: Any) -> Any:
-            was = self._armed
-            self.disarm()
+        def execute(*args: Any, **kwargs: Any) -> Any:
+            holder = StackSampler.holder
+            if holder is not None:
+                holder.disarm()
             try:
-                return original(*args)
+                return original(*args, **kwargs)
             finally:  # only reached when it failed
-                if was:
-                    self.arm()
+                if holder is not None:
+                    holder.arm()
 
         return execute

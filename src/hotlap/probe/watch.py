@@ -95,7 +95,7 @@ class Watch:
         if self._closed:
             return
         self._closed = True
-        self.stacks.disarm()
+        self.stacks.retire()
         if self.recorder.started:
             now = time.monotonic_ns()
             self.stacks.write(now, last=True)
@@ -115,6 +115,8 @@ class Watch:
         self._writer.before_flush += [self.stacks.write, self.sites.write, telemetry.write]
 
     def _training_began(self) -> None:
+        if self._closed:  # a training that begins while the process ends
+            return
         self._writer.start()
         self.stacks.arm()
 

@@ -114,7 +114,7 @@ class _WorkerBook:
         self._file.write("".join(lines + [row_text(row) for row in rows]))
 
     def close(self) -> None:
-        self._stacks.disarm()
+        self._stacks.retire()
         if self._meter.batches or self._begun:
             self._meter.write()
             self._rec.emit(End(time.monotonic_ns(), "exit"))
