@@ -8,7 +8,10 @@ from hotlap.records.call import ABLATIONS
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.trials import Interval
 
-__all__ = ["with_ablation"]
+__all__ = ["GAINED_NOTHING", "with_ablation"]
+
+GAINED_NOTHING = 1.02
+"""A ratio below this, without the cause, says that it was none; above it, the trial was too short to be sure."""
 
 
 def _judge(finding: Finding, ablation: str, ratio: Interval | None, reason: str) -> Finding:
@@ -19,10 +22,10 @@ def _judge(finding: Finding, ablation: str, ratio: Interval | None, reason: str)
     evidence["without_interval"] = [ratio.low, ratio.ratio, ratio.high]
     if ratio.low > 1.0:
         return replace(finding, confirmed=True, without=ratio.ratio, evidence=evidence)
-    evidence["without"] = (
-        f"Taking {ablation} away gained nothing: {ratio.ratio:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]."
-    )
-    detail = f"{finding.detail}; taking it away gained nothing" if finding.detail else "taking it away gained nothing"
+    what = "gained nothing" if ratio.ratio < GAINED_NOTHING else "gave no certain gain"
+    evidence["without"] = f"Taking {ablation} away {what}: {ratio.ratio:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]."
+    words = f"taking it away {what}"
+    detail = f"{finding.detail}; {words}" if finding.detail else words
     return replace(finding, detail=detail, confirmed=False, without=None, evidence=evidence)
 
 

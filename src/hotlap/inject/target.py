@@ -37,15 +37,14 @@ class GuestTarget:
         self._guard = Guard(self.fail)
         self._exits: list[Callable[[], None]] = []
         self._trained: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-        self._reported: tuple[str, int] | None = None
+        self._reported: str | None = None
 
     # --- the contract ---
 
     def changed(self, count: int = 1) -> None:
         """Count changes that did not go through :meth:`replace`."""
         self.changes += count
-        if self._reported is None:
-            self.report()
+        self.report()
 
     def replace(self, owner: object, name: str, new: object) -> None:
         """Set an attribute, also one that its class guards (``DataLoader.persistent_workers``)."""
@@ -180,15 +179,17 @@ class GuestTarget:
 
     def report(self) -> None:
         """Write what the lever has changed so far."""
-        if self._guard.active:
-            self._mark("applied" if self.changes else "no-effect", "")
+        state = "applied" if self.changes > 0 else "no-effect"
+        if self._guard.active and state != self._reported:
+            self._mark(state, "")
 
     def finish(self) -> None:
-        """Last report, at the end of the process."""
+        """Last report, at the end of the process, with the final count."""
+        self._reported = None
         self.report()
 
     def _mark(self, state: str, why: str) -> None:
-        self._reported = (state, self.changes)
+        self._reported = state
         self._watch.set_mark("lever", self.lever, state, self.changes, why)
 
     def _hang(self, hooks: list[Any], hook: Any) -> None:

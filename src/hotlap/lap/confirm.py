@@ -12,7 +12,7 @@ from hotlap.report import units
 
 __all__ = ["confirm"]
 
-CONFIRM_UNTIL = 0.36
+CONFIRM_UNTIL = 0.42
 """Share of the budget by which confirming ends; what is left then stays observed."""
 MEASURE_S = 9.0
 MIN_SHARE = 0.03
@@ -28,7 +28,7 @@ def confirm(session: Session, baseline: Baseline) -> tuple[Findings, list[Trial]
         if finding.ablation is not None:
             shares[finding.ablation] = shares.get(finding.ablation, 0.0) + finding.share
     for ablation in sorted(shares, key=lambda a: -shares[a]):
-        if shares[ablation] < MIN_SHARE or session.left_s(CONFIRM_UNTIL) < MEASURE_S:
+        if shares[ablation] < MIN_SHARE or session.left_s(CONFIRM_UNTIL) < MEASURE_S / 2:
             continue
         trial = _without(session, baseline, findings, ablation)
         trials.append(trial)

@@ -23,7 +23,7 @@ TAKEN_AWAY = {
     "everything": ("epoch_start", "validation", "checkpoint"),
 }
 """Kinds of periodic work that an ablation takes away."""
-WINDOWS = Budget(window_s=0.8, window_steps=4, drop_steps=1, min_pairs=4, warmup_least_s=1.0)
+WINDOWS = Budget(window_s=0.6, window_steps=3, drop_steps=1, min_pairs=4, warmup_least_s=1.0)
 """Many short windows rather than a few long ones: pairs that lie close in time share their noise."""
 FIRST_STEP_S = 90.0
 """An arm that has made no step after this long hangs (compiling is given more by its own budget)."""
@@ -72,6 +72,9 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     )
     if without not in (None, "everything") and trial.status == "measured":
         trial = _check_ablation(session, candidate, trial, without)
+    if candidate.spec.lever is not None and trial.status == "measured" and trial.changes <= 0:
+        why = "nothing that it could change came up during the trial"
+        trial = replace(trial, status="no-effect", reason=why, interval=None)
     trial = replace(trial, id=question.name, setting=dict(question.setting))
     session.folder.write(f"trials/{candidate.spec.name}.json", trial)
     return trial

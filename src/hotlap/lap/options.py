@@ -14,7 +14,7 @@ class Options:
     """Options of ``hotlap speedup`` and ``hotlap diagnose``."""
 
     command: list[str]
-    budget_s: float = 210.0
+    budget_s: float = 225.0
     """Wall seconds for everything. The default leaves a whole ``hotlap speedup`` under four minutes."""
     steps: int | None = None
     """Steps of the first, diagnosing run; None: as many as its share of the budget allows."""

@@ -16,7 +16,7 @@ from hotlap.trial.arm import Arm
 
 __all__ = ["measure_roof", "numeric_moves"]
 
-MEASURE_S = 10.0
+MEASURE_S = 8.0
 SLOW_START_S = 5.0
 """A numeric lever that takes longer to start (compilation) is left to the search."""
 

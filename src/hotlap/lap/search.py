@@ -18,9 +18,10 @@ from hotlap.trial.arm import Arm
 
 __all__ = ["Search", "search"]
 
-SEARCH_UNTIL = 0.72
+SEARCH_UNTIL = 0.68
 """Share of the budget by which the search ends; the rest is for the proof."""
-MEASURE_S = 9.0
+MEASURE_S = 16.0
+"""At most; most comparisons are settled long before."""
 CLOSE_TO_ROOF = 0.97
 """At this share of the roof the search ends: what is left is smaller than what a trial can see."""
 MIN_PREDICTED = 1.02
@@ -52,7 +53,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     state = Search(baseline.arm, findings)
     options = session.options
     state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
-    while session.left_s(SEARCH_UNTIL) > MEASURE_S / 2:
+    while session.left_s(SEARCH_UNTIL) > MEASURE_S / 3:
         if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
             break
         found = _promising(session, state)
@@ -69,14 +70,16 @@ def _promising(session: Session, state: Search) -> list[Candidate]:
         state.findings, session.machine, options.allow, options.only, options.skip, state.moves, state.tried
     )
     ranked = order(found, budget_s=session.left_s(SEARCH_UNTIL))
-    return [c for c in ranked if c.predicted >= MIN_PREDICTED or c.lever in options.only]
+    worth = [c for c in ranked if c.predicted >= MIN_PREDICTED or c.lever in options.only]
+    again = {lever for lever, _ in state.tried}
+    return sorted(worth, key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
 
 
 def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:
     state.tried.add((candidate.lever, canonical(candidate.setting)))
     move = Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
     replay = REPLAY_BATCHES if state.replayed or _needs_replay(candidate, state.findings) else 0
-    arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay)
+    arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay, on_trial=candidate.lever)
     session.stage = f"try {candidate.lever}"
     seconds = min(MEASURE_S, session.left_s(SEARCH_UNTIL))
     question = Question(candidate.lever, seconds, candidate.setting, startup_s=candidate.gain.startup_s)

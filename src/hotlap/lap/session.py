@@ -11,11 +11,13 @@ from pathlib import Path
 
 from hotlap.inject import door
 from hotlap.lap.options import Listener, Options
+from hotlap.lever.registry import levers
 from hotlap.records.call import Call
 from hotlap.records.findings import Findings, Where
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move
 from hotlap.records.run_folder import RunFolder
+from hotlap.records.rows import Event, Step
 from hotlap.records.timeline import Timeline
 from hotlap.trial.arm import Arm, ArmSpec
 from hotlap.trial.collect import annotate
@@ -75,8 +77,12 @@ class Session:
         seed_offset: int = 0,
         replay_batches: int = 0,
         validation: Where | None = None,
+        on_trial: str | None = None,
     ) -> Arm:
-        """A new arm of the user's command, not yet started. ``validation``: the function that an ablation replays."""
+        """A new arm of the user's command, not yet started.
+
+        ``validation``: the function that an ablation replays. ``on_trial``: the lever that the arm is about.
+        """
         self._count += 1
         name = f"{self._count:02d}-{name}"
         timeline_dir = self.folder.timeline_dir(name)
@@ -105,6 +111,8 @@ class Session:
                 cwd=Path.cwd(),
                 sandbox=self.sandbox,
                 output=timeline_dir / "output.txt",
+                lever=on_trial,
+                waits_for=frozenset() if on_trial is None else _waits_for(on_trial),
             )
         )
         self._arms.append(arm)
@@ -123,7 +131,27 @@ class Session:
     def timeline(self, arm: Arm) -> Timeline | None:
         """The arm's timeline so far, with source lines."""
         timeline = arm.read()
-        return None if timeline is None else annotate(timeline)
+        return None if timeline is None else annotate(_awake(timeline, arm))
+
+
+def _awake(timeline: Timeline, arm: Arm) -> Timeline:
+    """The timeline without what a freeze fell into: such a step or event lasted as long as we made it last."""
+    if len(arm.thaws) < 2:
+        return timeline
+
+    def whole(row: Step | Event) -> bool:
+        end = row.t + row.w
+        return any(t <= row.t and (frozen is None or end <= frozen) for t, frozen in arm.thaws)
+
+    timeline.step = [row for row in timeline.step if whole(row)]
+    timeline.event = [row for row in timeline.event if whole(row)]
+    return timeline
+
+
+def _waits_for(lever_id: str) -> frozenset[str]:
+    """Kinds of events that a lever needs to see before it can change anything, from the causes that it treats."""
+    treats = levers()[lever_id].TREATS
+    return frozenset(k for k in ("validation", "checkpoint") if all(cause.startswith(k) for cause in treats))
 
 
 def validation_place(findings: Findings) -> Where | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import sys
 import threading
 
 __all__ = ["FileCache"]
@@ -13,8 +14,13 @@ _UNIT = 4096
 """Bytes that one byte of the usage file stands for (a page, what the smallest file costs on tmpfs)."""
 
 
+def _in_worker() -> bool:
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
 class FileCache:
-    """Files named by a hash of their key, under ``folder``.
+    """Files named by a hash of their key, under ``folder``; outside loader workers, this process' own memory.
 
     Full means full: nothing is evicted, since under a random order each entry is as likely to be wanted as another and
     a pinned part beats a rolling one. Usage is counted across processes by the size of one append-only file, so that no
@@ -26,6 +32,8 @@ class FileCache:
         self._usage = os.path.join(folder, "usage")
         self._max_units = max_bytes // _UNIT
         self._full = False
+        self._own: dict[str, bytes] = {}
+        """What this process decoded outside a loader worker: no other process asks for it, so it needs no file."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
     def _path(self, key: str) -> str:
@@ -33,6 +41,9 @@ class FileCache:
 
     def get(self, key: str) -> bytearray | None:
         """A fresh copy of the bytes under ``key``, the caller's to keep and change."""
+        own = self._own.get(key)
+        if own is not None:
+            return bytearray(own)
         try:
             with open(self._path(key), "rb", buffering=0) as file:
                 data = bytearray(os.fstat(file.fileno()).st_size)
@@ -46,6 +57,10 @@ class FileCache:
         if self._full or self.used_units() + units > self._max_units:
             self._full = True
             return False
+        if not _in_worker():
+            if self._count(units):
+                self._own[key] = data
+            return key in self._own
         path = self._path(key)
         temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
         try:
@@ -54,14 +69,24 @@ class FileCache:
             if written != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
             os.replace(temporary, path)
-            with open(self._usage, "ab", buffering=0) as file:
-                file.write(bytes(units))
+            self._count(units)
         except OSError as err:
             if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
                 raise
             self._full = True  # no room, or the folder is gone: read as before
             if os.path.exists(temporary):
                 os.unlink(temporary)
+            return False
+        return True
+
+    def _count(self, units: int) -> bool:
+        try:
+            with open(self._usage, "ab", buffering=0) as file:
+                file.write(bytes(units))
+        except OSError as err:
+            if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
+                raise
+            self._full = True  # no room, or the folder is gone: read as before
             return False
         return True
 

@@ -43,6 +43,9 @@ def loads(cls: type[T], text: str, name: str = "document") -> T:
         data = json.loads(text)
     except json.JSONDecodeError as err:
         raise RecordError(f"{name} is not valid JSON: {err}.") from err
+    for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
+        if field.name == "schema" and isinstance(field.default, str):
+            check_schema(data, field.default, name)
     return typing.cast(T, decode(cls, data, name))
 
 

@@ -40,6 +40,8 @@ class ArmSpec:
     """File for stdout and stderr."""
     lever: str | None = None
     """Id of the move on trial: when its mark says that nothing was changed, the trial ends as ``no-effect``."""
+    waits_for: frozenset[str] = frozenset()
+    """Kinds of events (``validation``, ``checkpoint``) before which that move can have changed nothing."""
 
 
 @dataclass(eq=False)

@@ -17,6 +17,8 @@ class Budget:
     """Stop when the interval's half-width over its ratio is at most this."""
     epsilon: float = 0.01
     """Stop early when the interval lies above 1 + epsilon, or below 1."""
+    futile_pairs: int = 6
+    """With so many windows in each arm and a ratio that is not above 1, the candidate is given up."""
     min_pairs: int = 4
     """Windows that must count in each arm before any decision."""
     max_pairs: int = 40

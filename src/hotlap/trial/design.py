@@ -82,7 +82,8 @@ def bearable_load(loads: Sequence[tuple[str, float]], pairs: int) -> float | Non
 def enough(interval: Interval | None, before: Interval | None, pairs: int, budget: Budget) -> bool:
     """Whether the interval settles the matter.
 
-    It is narrow enough, or it lies clear of 1 at two looks in a row (one look alone would be fooled too often).
+    It is narrow enough, or it lies clear of 1 at two looks in a row (one look alone would be fooled too often), or
+    going on is futile.
     """
     if interval is None or pairs < budget.min_pairs:
         return False
@@ -90,6 +91,8 @@ def enough(interval: Interval | None, before: Interval | None, pairs: int, budge
         return True
     if before is None:
         return False
+    if pairs >= budget.futile_pairs and max(interval.ratio, before.ratio) < 1.0:
+        return True  # stopping here can only miss a small gain: it claims nothing
     faster = min(interval.low, before.low) > 1 + budget.epsilon
     slower = max(interval.high, before.high) < 1
     return faster or slower

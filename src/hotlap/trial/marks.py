@@ -33,7 +33,7 @@ def on_trial(candidate: Arm, incumbent: Arm) -> set[str]:
 def verdict(candidate: Arm, incumbent: Arm) -> tuple[Verdict, str] | None:
     """Why the levers on trial cannot be measured, or None: one of them was applied somewhere, or none has spoken yet.
 
-    A lever that treats validation or checkpoints has nothing to change before the first one: until then, None.
+    A lever that treats validation or checkpoints (``ArmSpec.waits_for``) has nothing to change before the first one.
     """
     words = last_words(candidate)
     said = [mark for lever in on_trial(candidate, incumbent) for mark in words.get(lever, [])]
@@ -43,7 +43,7 @@ def verdict(candidate: Arm, incumbent: Arm) -> tuple[Verdict, str] | None:
         for mark in said:
             if mark.state == state:
                 return state, mark.why or f"the lever was {state}"
-    if _kinds(incumbent) - _kinds(candidate):
+    if candidate.spec.waits_for - _kinds(candidate):
         return None
     return "no-effect", next((mark.why for mark in said if mark.why), "it found nothing to change")
 

@@ -24,12 +24,12 @@ NAME = "speedup"
 HELP = "make this training faster, by measurement"
 ORDER = 1
 TAKES_COMMAND = True
-DEFAULT_BUDGET_S = 210.0
+DEFAULT_BUDGET_S = 225.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap speedup``."""
-    add_measuring(parser, "default 3m30s")
+    add_measuring(parser, "default 3m45s")
     add_search(parser)
 
 
