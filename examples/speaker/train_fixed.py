@@ -67,7 +67,7 @@ class Batches:
         audio, rng = self.audio, self.rng
         starts, snr = [], []
         for _ in rows:
-            voices = rng.sample(range(len(audio.lengths)), rng.randint(3, 6))
+            voices = rng.sample(range(len(audio.lengths)), rng.randint(1, 3))
             starts.append([audio.random_start(i, rng) for i in voices])
             snr.append(rng.uniform(5, 20))
         for row, begins, decibel in zip(rows, starts, snr, strict=True):
@@ -92,7 +92,7 @@ def add_echoes(wave, rng):
 class Validation:
     """EER over trials.txt, the crops decoded once and embedded in large batches."""
 
-    def __init__(self, root, n_crops=5):
+    def __init__(self, root, n_crops=2):
         with open(os.path.join(root, "trials.txt")) as f:
             trials = [line.split() for line in f]
         names = sorted({p for _, a, b in trials for p in (a, b)})

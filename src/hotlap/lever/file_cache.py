@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 import threading
+from typing import Any
 
 __all__ = ["FileCache"]
 
@@ -32,7 +33,7 @@ class FileCache:
         self._usage = os.path.join(folder, "usage")
         self._max_units = max_bytes // _UNIT
         self._full = False
-        self._own: dict[str, bytes] = {}
+        self._own: dict[str, Any] = {}
         """What this process decoded outside a loader worker: no other process asks for it, so it needs no file."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
@@ -42,7 +43,7 @@ class FileCache:
     def get(self, key: str) -> bytearray | None:
         """A fresh copy of the bytes under ``key``, the caller's to keep and change."""
         own = self._own.get(key)
-        if own is not None:
+        if isinstance(own, bytes):
             return bytearray(own)
         try:
             with open(self._path(key), "rb", buffering=0) as file:
@@ -51,6 +52,22 @@ class FileCache:
         except FileNotFoundError:
             return None
 
+    def value(self, key: str) -> Any:
+        """The value kept by :meth:`keep_value`, not to be changed, or None."""
+        return self._own.get(key)
+
+    def keep_value(self, key: str, value: Any, size: int) -> bool:
+        """Keep a value of ``size`` bytes in this process, unless it is a loader worker or the cache is full."""
+        units = size // _UNIT + 1
+        if _in_worker() or self._full or self.used_units() + units > self._max_units:
+            return False
+        return self._keep(key, value, units)
+
+    def _keep(self, key: str, value: Any, units: int) -> bool:
+        if self._count(units):
+            self._own[key] = value
+        return key in self._own
+
     def put(self, key: str, data: bytes) -> bool:
         """Store, unless the cache or its disk is full. Returns whether it was stored."""
         units = len(data) // _UNIT + 1
@@ -58,9 +75,7 @@ class FileCache:
             self._full = True
             return False
         if not _in_worker():
-            if self._count(units):
-                self._own[key] = data
-            return key in self._own
+            return self._keep(key, data, units)
         path = self._path(key)
         temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
         try:

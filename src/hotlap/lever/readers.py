@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hotlap.lever.file_cache import FileCache
-from hotlap.lever.sample_codec import pack, unpack
+from hotlap.lever.sample_codec import copied, pack, unpack
 
 __all__ = ["cached_image_load", "cached_reader", "cached_sound_read", "file_key"]
 
@@ -16,12 +16,15 @@ _WHOLE_FILE_BYTES = 8 << 20
 """Sound files up to this size are decoded whole for a part of them."""
 _EXACT_SEEK = (".wav", ".flac")
 """Formats in which reading a part gives the same samples as cutting the whole."""
+_PART = frozenset(("frames", "start", "stop"))
+_MANNERS = 256
+"""Ways of calling a reader that are remembered (a script has one or two)."""
 _IMAGE_FORMATS = ("JPEG", "PNG", "BMP", "PPM")
 _IMAGE_MODES = ("L", "RGB", "RGBA", "CMYK")
 
 
 def file_key(path: Any) -> str | None:
-    """Absolute path, modification time and size, or None for what is no path to an existing regular file."""
+    """What identifies a file's content (device, inode, modification time, size); None for what is no existing file."""
     if not isinstance(path, str | os.PathLike):
         return None
     name = os.fspath(path)
@@ -31,7 +34,7 @@ def file_key(path: Any) -> str | None:
         facts = os.stat(name)
     except (OSError, ValueError):
         return None  # the reader itself says what is wrong
-    return f"{os.path.abspath(name)}|{facts.st_mtime_ns}|{facts.st_size}|{facts.st_ino}"
+    return f"{facts.st_dev}|{facts.st_ino}|{facts.st_mtime_ns}|{facts.st_size}"
 
 
 def _simple(value: Any) -> bool:
@@ -41,12 +44,15 @@ def _simple(value: Any) -> bool:
 
 
 def _through(cache: FileCache, key: str, read: Callable[[], Any]) -> Any:
+    kept = cache.value(key)
+    if kept is not None:
+        return copied(kept)
     data = cache.get(key)
     if data is not None:
         return unpack(data)
     value = read()
     packed = pack(value)
-    if packed is not None:
+    if packed is not None and not cache.keep_value(key, copied(value), len(packed)):
         cache.put(key, packed)
     return value
 
@@ -57,14 +63,30 @@ def cached_reader(
     """``read(path, ...)`` through the cache. Calls with a keyword of ``skip`` that is not None, or with arguments that
     are not plain values, go to ``read`` itself."""
 
+    known: dict[Any, str | None] = {}
+
+    def manner(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """How the file is to be read, as text; None when such a call is not cached. The same few come again."""
+        try:
+            how = (args, tuple(kwargs.items()))
+            if how in known:
+                return known[how]
+        except TypeError:  # an argument that cannot be hashed
+            return None
+        plain = all(_simple(v) for v in args) and all(_simple(v) for v in kwargs.values())
+        text = f"{kind}|{args!r}{sorted(kwargs.items())!r}"
+        found = text if plain and not any(kwargs.get(name) for name in skip) else None
+        if plain and len(known) < _MANNERS:
+            known[how] = found
+        return found
+
     @functools.wraps(read)
     def reader(*args: Any, **kwargs: Any) -> Any:
-        key = file_key(args[0]) if args else None
-        rest = (args[1:], sorted(kwargs.items()))
-        plain = all(_simple(v) for v in args[1:]) and all(_simple(v) for v in kwargs.values())
-        if key is None or not plain or any(kwargs.get(name) for name in skip):
+        how = manner(args[1:], kwargs) if args else None
+        key = file_key(args[0]) if how is not None else None
+        if key is None:
             return read(*args, **kwargs)
-        return _through(cache, f"{kind}|{key}|{rest!r}", lambda: read(*args, **kwargs))
+        return _through(cache, f"{how}|{key}", lambda: read(*args, **kwargs))
 
     return reader
 
@@ -77,6 +99,8 @@ def cached_sound_read(cache: FileCache, read: Callable[..., Any]) -> Callable[..
 
     @functools.wraps(read)
     def reader(file: Any, *args: Any, **kwargs: Any) -> Any:
+        if not args and _PART.isdisjoint(kwargs):
+            return whole(file, **kwargs)
         part: dict[str, Any] = {k: kwargs[k] for k in ("frames", "start", "stop") if k in kwargs}
         rest = {k: v for k, v in kwargs.items() if k not in part}
         if args or not part or set(rest) - {"dtype", "always_2d"} or not _can_cut(file, part):

@@ -9,10 +9,11 @@ import struct
 import sys
 from typing import Any
 
-__all__ = ["pack", "same_bits", "unpack"]
+__all__ = ["copied", "pack", "same_bits", "unpack"]
 
 _ALIGN = 64
 _HEAD = struct.Struct("<Q")
+_PLAIN = frozenset((int, float, bool, str, bytes, complex, type(None)))
 
 
 def pack(value: Any) -> bytes | None:
@@ -52,6 +53,22 @@ def unpack(data: bytearray) -> Any:
     if at != len(data):
         raise ValueError(f"a packed sample of {at} bytes has {len(data)}")
     return _rebuild(skeleton, data, offsets)
+
+
+def copied(value: Any) -> Any:
+    """A copy that shares nothing that can be changed with ``value`` (one that :func:`pack` takes)."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return tuple([copied(v) for v in value])
+    if kind is list:
+        return [copied(v) for v in value]
+    if kind is dict:
+        return {k: copied(v) for k, v in value.items()}
+    if hasattr(value, "copy"):  # an array
+        return value.copy()
+    return value.clone()
 
 
 def same_bits(a: Any, b: Any) -> bool:

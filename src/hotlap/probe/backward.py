@@ -8,59 +8,117 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.loader import Loads
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import BACKWARD
 from hotlap.probe.validation import Validations
 
 __all__ = ["install"]
 
 
-def install(ctx: Context, validations: Validations, confirm_loads: Callable[[], None]) -> None:
+class _Losses:
+    """Values given to ``backward``, kept for the step's row: numbers where that is free, tensors to be read late."""
+
+    def __init__(self, ctx: Context) -> None:
+        torch = ctx.torch
+        self.tensor = torch.Tensor
+        self.unscaled: list[Any] = []
+        self._item = torch._C.TensorBase.item
+        self._modes = torch._C._len_torch_function_stack
+        self._dispatch = torch._C._len_torch_dispatch_stack
+        self._profiling = torch._C._autograd._profiler_enabled
+        self._unseen = torch._C.DisableTorchFunction
+
+    def value(self, tensor: Any) -> Any:
+        """The scalar's value, or the scalar without its graph; nothing that the script could see."""
+        if type(tensor) is self.tensor and not self._modes():
+            if tensor.is_cpu and not self._dispatch() and not self._profiling():
+                return self._item(tensor)
+            return tensor.data
+        with self._unseen():
+            return tensor.data
+
+    def remember(self, kept: list[Any], args: Any, kwargs: Any) -> None:
+        """Keep what this backward begins at."""
+        if self.unscaled:
+            kept.append(self.unscaled.pop())
+            self.unscaled.clear()
+            return
+        tensors = args[0] if args else kwargs.get("tensors", ())
+        graded = args[1] if len(args) > 1 else kwargs.get("grad_tensors")
+        if graded is None and isinstance(tensors, self.tensor):
+            kept.append(self.value(tensors))
+            return
+        with self._unseen():
+            for tensor in (tensors,) if isinstance(tensors, self.tensor) else tuple(tensors):
+                if isinstance(tensor, self.tensor) and tensor.numel() == 1:
+                    kept.append(tensor.data)
+
+
+def install(ctx: Context, validations: Validations, loads: Loads) -> None:
     """Replace ``torch.autograd.backward`` and ``GradScaler.scale``.
 
-    ``confirm_loads`` is told at each backward: the batches fetched until now were trained on.
+    ``loads`` is told at each backward: the batches fetched until now were trained on.
     """
     torch, rec, points = ctx.torch, ctx.rec, ctx.points
-    is_compiling = torch.compiler.is_compiling
+    is_compiling = torch.compiler.is_dynamo_compiling
+    clock = rec.clock
     original = torch.autograd.backward
-    unscaled: list[Any] = []
+    losses = _Losses(ctx)
 
-    def remember(tensors: Any) -> None:
-        if unscaled:
-            rec.losses.append(unscaled.pop())
-            unscaled.clear()
-            return
-        for tensor in (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors):
-            if isinstance(tensor, torch.Tensor) and tensor.numel() == 1:
-                rec.losses.append(tensor.detach())
+    def before(args: Any, kwargs: Any) -> None:
+        try:
+            if points.validating:
+                validations.end_by_backward()
+            if rec.step_start is None:
+                rec.sign_of_training()
+            rec.micro += 1
+            if loads.fresh:
+                loads.confirm()
+            else:
+                rec.samples += loads.samples
+                loads.samples = loads.root = 0
+            if len(rec.losses) < 16:
+                losses.remember(rec.losses, args, kwargs)
+        except Exception as err:
+            ctx.failed("backward", err)
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or get_ident() != rec.thread:
+        if is_compiling():
             return original(*args, **kwargs)
-        if points.validating:
-            validations.end_by_backward()
-        rec.sign_of_training()
-        rec.micro += 1
-        confirm_loads()
-        if len(rec.losses) < 16:
-            remember(args[0] if args else kwargs.get("tensors", ()))
-        opened = rec.enter(BACKWARD)
         try:
-            if not points.around_backward:
+            if get_ident() != rec.thread:
                 return original(*args, **kwargs)
-            return _chain(points.around_backward, original)(*args, **kwargs)
-        finally:
-            if opened and rec.cur == BACKWARD:
-                rec.leave()
+            before(args, kwargs)
+            call = _chain(points.around_backward, original) if points.around_backward else original
+            if rec.cur is not None:
+                return call(*args, **kwargs)
+            rec.cur = BACKWARD
+            rec.gc_ns = 0
+            rec.t0 = clock()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                if rec.cur == BACKWARD:
+                    rec.acc[BACKWARD] += clock() - rec.t0 - rec.gc_ns
+                    rec.cur = None
+        except BaseException as err:
+            strip(err)
+            raise
 
     ctx.undo.replace(torch.autograd, "backward", backward)
     scale = torch.amp.GradScaler.scale
 
     @functools.wraps(scale)
     def scale_loss(self: Any, outputs: Any) -> Any:
-        if isinstance(outputs, torch.Tensor) and outputs.numel() == 1 and not is_compiling():
-            unscaled.append(outputs.detach())
-            del unscaled[:-4]
+        try:
+            with torch._C.DisableTorchFunction():
+                if isinstance(outputs, torch.Tensor) and outputs.numel() == 1 and not is_compiling():
+                    losses.unscaled.append(outputs.data)
+                    del losses.unscaled[:-4]
+        except Exception as err:
+            ctx.failed("backward", err)
         return scale(self, outputs)
 
     ctx.undo.replace(torch.amp.GradScaler, "scale", scale_loss)

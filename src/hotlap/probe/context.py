@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hotlap.probe.hook_points import HookPoints
@@ -36,3 +36,10 @@ class Context:
     note: Callable[[str, str], None]
     torch: Any
     """The imported torch module."""
+    _failed: set[str] = field(default_factory=set)
+
+    def failed(self, probe: str, error: BaseException) -> None:
+        """A probe met something it cannot read: it leaves this call alone, and the first time it is noted."""
+        if probe not in self._failed:
+            self._failed.add(probe)
+            self.note(probe, f"{type(error).__name__} in a probe, which leaves such calls alone: {error}"[:400])

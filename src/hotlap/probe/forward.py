@@ -14,6 +14,8 @@ from typing import Any
 
 from hotlap.probe.batches import batch_samples
 from hotlap.probe.context import Context
+from hotlap.probe.module_walk import parameters_of
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import FORWARD
 from hotlap.probe.validation import Validations
 
@@ -38,14 +40,19 @@ class Forwards:
         self.around_once: Callable[[Callable[[], Any], Any], Any] | None = None
         """Runs the next training call of a root instead (counts the calls of each line)."""
         self._grad_enabled = ctx.torch.is_grad_enabled
+        self._unseen = ctx.torch._C.DisableTorchFunction
+        """A context in which no torch function mode or subclass of the script's sees what Hotlap asks."""
         self._kinds: dict[int, tuple[Any, bool]] = {}
+        self.plain: dict[int, tuple[Any, bool]] = {}
+        """Modules whose graded call needs nothing but its time: weak reference, whether it is a root."""
 
     def is_root(self, module: Any) -> bool:
         """Whether the module has parameters that can be trained."""
         found = self._kinds.get(id(module))
         if found is not None and found[0]() is module:
             return found[1]
-        trains = any(p.requires_grad for p in module.parameters())
+        with self._unseen():
+            trains = any(p.requires_grad for p in parameters_of(module))
         self._kinds[id(module)] = (weakref.ref(module), trains)
         return trains
 
@@ -53,9 +60,15 @@ class Forwards:
         """An outermost module call on the training thread."""
         rec, points = self.rec, self.points
         graded = self._grad_enabled()
-        root = self.is_root(module)
-        if root:
-            self._about_to_call(module, graded)
+        root = False
+        try:
+            root = self.is_root(module)
+            if root:
+                self._about_to_call(module, graded)
+            elif graded and not points.validating:
+                self.plain[id(module)] = (weakref.ref(module), False)
+        except Exception as err:
+            self.ctx.failed("forward", err)
         validating = points.validating
         opened = rec.enter(FORWARD)
         begun = rec.t0 if opened else rec.clock()
@@ -74,7 +87,7 @@ class Forwards:
             if validating and points.validating:
                 self.validations.forwarded(rec.clock() - begun, graded, root)
             elif root and graded:
-                self._called_in_training(module, args, kwargs)
+                self.called_in_training(module, args, kwargs)
 
     def _about_to_call(self, module: Any, graded: bool) -> None:
         points = self.points
@@ -94,11 +107,18 @@ class Forwards:
             found = points.roots.get(key)
             if found is None or found() is not module:
                 points.roots[key] = weakref.ref(module)
+            self.plain[key] = (points.roots[key], True)
 
-    def _called_in_training(self, module: Any, args: Any, kwargs: Any) -> None:
+    def called_in_training(self, module: Any, args: Any, kwargs: Any) -> None:
+        """A graded call of a root has returned: where no loader says so, its arguments tell the samples."""
         self.training_calls += 1
         if self.loads is not None and self.loads.needs_samples():
-            self.loads.samples_of_forward(id(module), batch_samples(args) or batch_samples(tuple(kwargs.values())))
+            try:
+                with self._unseen():
+                    samples = batch_samples(args) or batch_samples(tuple(kwargs.values()))
+                self.loads.samples_of_forward(id(module), samples)
+            except Exception as err:
+                self.ctx.failed("samples", err)
 
     def _chain(self, original: Callable[..., Any], module: Any) -> Callable[..., Any]:
         call: Callable[..., Any] = functools.partial(original, module)
@@ -114,15 +134,49 @@ def _wrapped(wrapper: Any, module: Any, call: Callable[..., Any], *args: Any, **
 def install(ctx: Context, validations: Validations) -> Forwards:
     """Replace ``nn.Module.__call__``."""
     state = Forwards(ctx, validations)
-    rec = ctx.rec
-    is_compiling = ctx.torch.compiler.is_compiling
+    rec, points, plain = ctx.rec, ctx.points, state.plain
+    clock, graded = rec.clock, ctx.torch.is_grad_enabled
+    is_compiling = ctx.torch.compiler.is_dynamo_compiling
     original = ctx.torch.nn.Module.__call__
 
     @functools.wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or state.depth or get_ident() != rec.thread:
+        if is_compiling():
             return original(self, *args, **kwargs)
-        return state.outermost(original, self, args, kwargs)
+        try:
+            if state.depth or get_ident() != rec.thread:
+                return original(self, *args, **kwargs)
+            found = plain.get(id(self))
+            if (
+                found is None
+                or rec.cur is not None
+                or points.around_forward
+                or found[0]() is not self
+                or rec.step_start is None
+                or points.validating
+                or state.around_once is not None
+                or not graded()
+            ):
+                return state.outermost(original, self, args, kwargs)
+            rec.cur = FORWARD  # from here on as in outermost, without the calls
+            rec.gc_ns = 0
+            state.depth = 1
+            rec.t0 = clock()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                state.depth = 0
+                if rec.cur == FORWARD:
+                    rec.acc[FORWARD] += clock() - rec.t0 - rec.gc_ns
+                    rec.cur = None
+                if found[1]:
+                    if state.loads.samples or rec.samples:
+                        state.training_calls += 1
+                    else:
+                        state.called_in_training(self, args, kwargs)
+        except BaseException as err:
+            strip(err)
+            raise
 
     ctx.undo.replace(ctx.torch.nn.Module, "__call__", __call__)
     return state

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from hotlap.probe.own_frames import OURS
 from hotlap.records.rows import Frame, Stack
 
 __all__ = ["MAX_FRAMES", "MAX_STACKS", "FrameTable", "is_user_file"]
@@ -18,9 +19,6 @@ MAX_FRAMES = 30
 MAX_STACKS = 2000
 """Distinct stacks; what comes later is counted under one stack named "other"."""
 LIBRARY_FRAMES = 3
-
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
 
 def _library_roots() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
@@ -33,13 +31,20 @@ def _library_roots() -> tuple[str, ...]:
 _ROOTS = _library_roots()
 
 
+def _absolute(name: str) -> str:
+    try:
+        return os.path.abspath(name)
+    except OSError:  # the working folder was removed
+        return name
+
+
 def is_user_file(name: str) -> bool:
     """Whether a code object's file name is the user's: no library, nothing generated, not Hotlap."""
     if name.startswith("<"):
         return name.startswith(("<string>", "<stdin>", "<ipython"))
-    path = os.path.abspath(name)
+    path = _absolute(name)
     inside = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-    return not path.startswith(_ROOTS) and not path.startswith(_OURS) and not any(part in path for part in inside)
+    return not path.startswith(_ROOTS) and not path.startswith(OURS) and not any(part in path for part in inside)
 
 
 class FrameTable:
@@ -49,8 +54,9 @@ class FrameTable:
         self._emit = emit
         self.base: CodeType | None = None
         """Stacks end below the frame of this code (a forked worker's stack holds the script that forked it)."""
-        self._kinds: dict[CodeType, int] = {}  # 0 library, 1 user, 2 Hotlap; keeps the code alive, so keys stay unique
-        self._places: dict[tuple[CodeType, int], int] = {}
+        # Keyed by id, since hashing a code object reads all of it; keeping the code keeps the id unique.
+        self._kinds: dict[int, tuple[int, CodeType]] = {}  # 0 library, 1 user, 2 Hotlap
+        self._places: dict[tuple[int, int], int] = {}
         self._ids: dict[tuple[str, int, str], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._walks: dict[tuple[Any, ...], int] = {}
@@ -61,21 +67,20 @@ class FrameTable:
 
     def kind(self, code: CodeType) -> int:
         """0: library, 1: the user's, 2: Hotlap's own."""
-        kind = self._kinds.get(code)
-        if kind is None:
+        found = self._kinds.get(id(code))
+        if found is None:
             name = code.co_filename
-            kind = 2 if os.path.abspath(name).startswith(_OURS) else int(is_user_file(name))
-            self._kinds[code] = kind
-        return kind
+            found = self._kinds[id(code)] = (2 if _absolute(name).startswith(OURS) else int(is_user_file(name)), code)
+        return found[0]
 
     def number(self, frame: FrameType) -> int:
         """The number of the frame's current line."""
         code = frame.f_code
-        place = (code, frame.f_lasti)
+        place = (id(code), frame.f_lasti)
         found = self._places.get(place)
         if found is None:
             key = (
-                os.path.abspath(code.co_filename) if not code.co_filename.startswith("<") else code.co_filename,
+                _absolute(code.co_filename) if not code.co_filename.startswith("<") else code.co_filename,
                 frame.f_lineno or code.co_firstlineno,
                 code.co_name,
             )
@@ -83,6 +88,7 @@ class FrameTable:
             if found is None:
                 found = self._ids[key] = len(self._ids) + 1
                 self._emit(Frame(found, *key, self.kind(code) == 1))
+            self.kind(code)  # keeps the code alive
             self._places[place] = found
         return found
 
@@ -99,18 +105,31 @@ class FrameTable:
 
     def stack(self, frame: FrameType | None) -> int:
         """The number of a whole stack, given its innermost frame. At most :data:`MAX_STACKS` are told apart."""
-        walk: list[FrameType] = []
-        step = frame
-        while step is not None and step.f_code is not self.base:
-            walk.append(step)
+        places: list[Any] = []
+        step, base = frame, self.base
+        while step is not None:
+            code = step.f_code
+            if code is base:
+                break
+            places += (id(code), step.f_lasti)
             step = step.f_back
-        key = tuple([(f.f_code, f.f_lasti) for f in walk])
+        key = tuple(places)
         found = self._walks.get(key)
         if found is None:
+            walk = self._walk(frame)
             found = self._new_stack(walk)
             if len(self._walks) < 4 * MAX_STACKS:
+                for each in walk:
+                    self.kind(each.f_code)  # keeps the code alive
                 self._walks[key] = found
         return found
+
+    def _walk(self, frame: FrameType | None) -> list[FrameType]:
+        walk: list[FrameType] = []
+        while frame is not None and frame.f_code is not self.base:
+            walk.append(frame)
+            frame = frame.f_back
+        return walk
 
     def _new_stack(self, walk: list[FrameType]) -> int:
         kept: list[int] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from threading import get_ident
@@ -15,12 +16,13 @@ from typing import Any
 
 from hotlap.probe.batches import batch_samples
 from hotlap.probe.context import Context
+from hotlap.probe.own_frames import strip
 from hotlap.probe.loader_passes import IterState, LoaderInfo, WaitingIterator, loader_facts
 from hotlap.probe.recorder import DATA_WAIT
 from hotlap.probe.validation import MAX_EVENTS, Validations
 from hotlap.records.rows import Event
 
-__all__ = ["LOADER_ENV", "LoaderInfo", "Loads", "install"]
+__all__ = ["LOADER_ENV", "LoaderInfo", "Loads", "watch_next"]
 
 LOADER_ENV = "HOTLAP_LOADER"
 """Set while workers are started: ``validation`` or ``training``, for the rows they write."""
@@ -36,13 +38,15 @@ class Loads:
         self.infos: dict[int, LoaderInfo] = {}
         self.on_kind: list[Callable[[LoaderInfo, bool], None]] = []
         self.training_loader_seen = False
-        self._fresh: list[IterState] = []
+        self.fresh: list[IterState] = []
+        """Passes of which no batch was trained on yet."""
         self._fresh_ns = 0
-        self._samples = 0
-        self._root = 0
-        self._last_samples = 0
+        self.samples = 0
+        self.root = 0
+        self.last_samples = 0
         self._starts = 0
         self._numbers = 0
+        self._unseen = ctx.torch._C.DisableTorchFunction
         self._made_at: dict[int, LoaderInfo] = {}
 
     def info(self, loader: Any) -> LoaderInfo:
@@ -74,28 +78,28 @@ class Loads:
 
     def has_fresh(self) -> bool:
         """Whether a pass has begun of which no batch was trained on yet."""
-        return bool(self._fresh)
+        return bool(self.fresh)
 
     def take_fresh(self) -> tuple[int, list[IterState]]:
         """A validation takes over what is fresh: its data wait in ns, and its passes."""
-        taken = self._fresh_ns, self._fresh
-        self._fresh, self._fresh_ns, self._samples = [], 0, 0
+        taken = self._fresh_ns, self.fresh
+        self.fresh, self._fresh_ns, self.samples = [], 0, 0
         return taken
 
     def give_fresh(self, wait_ns: int, states: list[IterState]) -> None:
         """A validation gives back batches that were not its own."""
         self._fresh_ns += wait_ns
-        self._fresh.extend(s for s in states if s not in self._fresh)
+        self.fresh.extend(s for s in states if s not in self.fresh)
 
     def confirm(self) -> None:
         """A backward: what was fetched is trained on."""
         rec = self.rec
-        rec.samples += self._samples
-        self._samples = 0
-        self._root = 0
-        if not self._fresh:
+        rec.samples += self.samples
+        self.samples = 0
+        self.root = 0
+        if not self.fresh:
             return
-        for state in self._fresh:
+        for state in self.fresh:
             state.fresh = False
             self.training_loader_seen = True
             if not state.info.training:
@@ -116,37 +120,40 @@ class Loads:
                         )
                     )
                 state.start_ns = 0
-        self._fresh = []
+        self.fresh = []
         self._fresh_ns = 0
 
     def needs_samples(self) -> bool:
         """Whether no batch was fetched for this step: then the forward must tell how many samples it has."""
-        return not self._samples and not self.rec.samples
+        return not self.samples and not self.rec.samples
 
     def samples_of_forward(self, root: int, samples: int) -> None:
         """The first root called since the last backward says how many samples there are."""
-        if not self._root:
-            self._root = root
-            self._samples = self._last_samples or samples
+        if not self.root:
+            self.root = root
+            self.samples = self.last_samples or samples
 
     def got(self, state: IterState, batch: Any, spent: int) -> None:
         """A batch has come."""
         state.batches += 1
         samples = state.lens.popleft() if state.lens else 0
-        samples = samples or batch_samples(batch)
+        state.lens_known = bool(samples)
+        if not samples:
+            with self._unseen():
+                samples = batch_samples(batch)
         if state.batches == 1:
             state.start_ns += spent
         if self.ctx.points.validating:
             self.validations.waited(state, spent, True)
             if state.info.training:
-                self._samples = samples
+                self.samples = samples
             return
-        self._samples += samples
-        self._last_samples = samples
+        self.samples += samples
+        self.last_samples = samples
         if state.fresh:
             self._fresh_ns += spent
-            if state not in self._fresh:
-                self._fresh.append(state)
+            if state not in self.fresh:
+                self.fresh.append(state)
 
     def next_batch(self, state: IterState, take: Callable[[], Any]) -> Any:
         """Run the script's ``next``, timed."""
@@ -162,37 +169,56 @@ class Loads:
             raise
         finally:
             spent = rec.leave() if opened and rec.cur == DATA_WAIT else rec.clock() - begun
-        self.got(state, batch, spent)
+        try:
+            self.got(state, batch, spent)
+        except Exception as err:
+            self.ctx.failed("loader", err)
         return batch
 
     def begin_pass(self, loader: Any, make: Callable[[Any], Any]) -> Any:
         """Run the script's ``iter(loader)``, timed."""
         rec, points = self.rec, self.ctx.points
-        info = self.info(loader)
-        if info.facts is None:
-            info.facts = loader_facts(loader, info.number)
         validating = points.validating
         for callback in points.on_loader:
             callback(loader, validating)
         rec.sign_of_training()
-        old = getattr(loader, "_iterator", None)
-        if old is not None and "_hotlap_lens" in vars(old):
-            old._hotlap_lens.clear()
-        state = IterState(info, self.kind_known)
-        state.stack = rec.frames.user_stack(_caller())
+        state: IterState | None = None
+        try:
+            state = self._new_pass(loader)
+        except Exception as err:
+            self.ctx.failed("loader", err)
         opened = rec.enter(DATA_WAIT)
         begun = rec.t0 if opened else rec.clock()
-        os.environ[LOADER_ENV] = "validation" if validating or info.training is False else "training"
+        known = state is not None and state.info.training is False
+        os.environ[LOADER_ENV] = "validation" if validating or known else "training"
         try:
             iterator = make(loader)
             for wrap in points.wrap_iterator:
                 iterator = wrap(loader, iterator, validating)
         finally:
             os.environ.pop(LOADER_ENV, None)
-            state.start_ns = rec.leave() if opened and rec.cur == DATA_WAIT else rec.clock() - begun
+            spent = rec.leave() if opened and rec.cur == DATA_WAIT else rec.clock() - begun
+        if state is None:
+            return iterator
+        state.start_ns = spent
         if not validating:
-            self._fresh_ns += state.start_ns
-        return self._watched(iterator, state)
+            self._fresh_ns += spent
+        try:
+            return self._watched(iterator, state)
+        except Exception as err:
+            self.ctx.failed("loader", err)
+            return iterator
+
+    def _new_pass(self, loader: Any) -> IterState:
+        info = self.info(loader)
+        if info.facts is None:
+            info.facts = loader_facts(loader, info.number)
+        old = vars(loader).get("_iterator")
+        if old is not None and "_hotlap_lens" in vars(old):
+            old._hotlap_lens.clear()
+        state = IterState(info, self.kind_known)
+        state.stack = self.rec.frames.user_stack(sys._getframe(3))
+        return state
 
     def _watched(self, iterator: Any, state: IterState) -> Any:
         base = self.ctx.torch.utils.data.dataloader._BaseDataLoaderIter
@@ -207,57 +233,37 @@ class Loads:
         return iterator
 
 
-def _caller() -> Any:
-    import sys
-
-    return sys._getframe(2)
-
-
 def watch_next(loads: Loads, owner: Any) -> None:
     """Replace ``__next__`` of a class of loader iterators."""
-    rec = loads.rec
+    rec, points = loads.rec, loads.ctx.points
+    clock = rec.clock
     original: Any = owner.__next__
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
-        state = vars(self).get("_hotlap_state")
-        if state is None or get_ident() != rec.thread:
-            return original(self)
-        return loads.next_batch(state, functools.partial(original, self))
+        try:
+            state = vars(self).get("_hotlap_state")
+            if state is None or get_ident() != rec.thread:
+                return original(self)
+            if rec.cur is not None or points.validating or state.fresh or not state.lens_known:
+                return loads.next_batch(state, functools.partial(original, self))
+            rec.cur = DATA_WAIT  # from here on as in next_batch, without the calls
+            rec.gc_ns = 0
+            rec.t0 = clock()
+            try:
+                batch = original(self)
+            finally:
+                if rec.cur == DATA_WAIT:
+                    rec.acc[DATA_WAIT] += clock() - rec.t0 - rec.gc_ns
+                    rec.cur = None
+            state.batches += 1
+            if state.lens:
+                loads.last_samples = samples = state.lens.popleft()
+                loads.samples += samples
+            return batch
+        except BaseException as err:
+            strip(err)
+            raise
 
     vars(__next__)["_hotlap"] = True
     loads.ctx.undo.replace(owner, "__next__", __next__)
-
-
-def install(ctx: Context, validations: Validations) -> Loads:
-    """Replace ``DataLoader.__init__`` (where it was constructed), ``__iter__``, ``__next__`` and ``_next_index``."""
-    loads = Loads(ctx, validations)
-    rec = ctx.rec
-    data = ctx.torch.utils.data.dataloader
-    init, iterate, next_index = data.DataLoader.__init__, data.DataLoader.__iter__, data._BaseDataLoaderIter._next_index
-
-    @functools.wraps(init)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **kwargs)
-        loads.constructed(self, rec.frames.user_number() or None)
-
-    @functools.wraps(iterate)
-    def __iter__(self: Any) -> Any:
-        if get_ident() != rec.thread:
-            return iterate(self)
-        return loads.begin_pass(self, iterate)
-
-    @functools.wraps(next_index)
-    def _next_index(self: Any) -> Any:
-        index = next_index(self)
-        for change in ctx.points.next_index:
-            index = change(self, index)
-        if isinstance(index, list):
-            vars(self).setdefault("_hotlap_lens", deque()).append(len(index))
-        return index
-
-    ctx.undo.replace(data.DataLoader, "__init__", __init__)
-    ctx.undo.replace(data.DataLoader, "__iter__", __iter__)
-    ctx.undo.replace(data._BaseDataLoaderIter, "_next_index", _next_index)
-    watch_next(loads, data._BaseDataLoaderIter)
-    return loads

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Protocol
 
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import Recorder
 
 __all__ = ["IterState", "LoaderInfo", "WaitingIterator", "loader_facts"]
@@ -59,7 +60,7 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
 class IterState:
     """One pass through a loader."""
 
-    __slots__ = ("batches", "fresh", "info", "lens", "on_kind", "stack", "start_ns")
+    __slots__ = ("batches", "fresh", "info", "lens", "lens_known", "on_kind", "stack", "start_ns")
 
     def __init__(self, info: LoaderInfo, on_kind: Callable[[LoaderInfo, bool], None]) -> None:
         self.info = info
@@ -69,6 +70,8 @@ class IterState:
         self.batches = 0
         self.fresh = True
         self.lens: deque[int] = deque()
+        """Samples of the batches that are under way, by the length of their index lists."""
+        self.lens_known = False
         self.stack: int | None = None
 
     def for_validation(self) -> None:
@@ -91,9 +94,13 @@ class WaitingIterator:
         return self
 
     def __next__(self) -> Any:
-        if get_ident() != self._loads.rec.thread:
-            return self._take()
-        return self._loads.next_batch(self._state, self._take)
+        try:
+            if get_ident() != self._loads.rec.thread:
+                return self._take()
+            return self._loads.next_batch(self._state, self._take)
+        except BaseException as err:
+            strip(err)
+            raise
 
     def __len__(self) -> int:
         return len(self._iterator)

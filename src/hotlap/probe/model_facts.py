@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from hotlap.probe.module_walk import modules_of, parameters_of
+
 __all__ = ["is_compiled", "model_facts"]
 
 
 def is_compiled(torch: Any, root: Any) -> bool:
     """Whether the module, or one of its children, was given to ``torch.compile``."""
-    for module in root.modules():
-        if getattr(module, "_compiled_call_impl", None) is not None or type(module).__name__ == "OptimizedModule":
+    for module in modules_of(root):
+        if vars(module).get("_compiled_call_impl") is not None or type(module).__name__ == "OptimizedModule":
             return True
         if hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable"):
             return True
@@ -24,16 +26,16 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
     convs = linears = modules = votes = spatial = 0
     types: dict[str, int] = {}
     device = "cpu"
-    for parameter in root.parameters():
+    for parameter in parameters_of(root):
         name = str(parameter.dtype).removeprefix("torch.")
         types[name] = types.get(name, 0) + _size(nn, parameter)
         total += _size(nn, parameter)
         device = str(parameter.device)
-    for module in root.modules():
+    for module in modules_of(root):
         modules += 1
         if isinstance(module, nn.modules.conv._ConvNd):
             convs += 1
-            conv += sum(_size(nn, p) for p in module.parameters(recurse=False))
+            conv += sum(_size(nn, p) for p in (module.weight, module.bias) if p is not None)
             weight = module.weight
             if weight.dim() == 4 and weight.shape[1] > 1 and max(weight.shape[2:]) > 1:
                 spatial += 1

@@ -65,6 +65,7 @@ class Recorder:
         self.started = False
         self.on_start: Callable[[], None] | None = None
         self.on_step_end: list[Callable[[int], None]] = []
+        self.on_failure: Callable[[Exception], None] = lambda err: None
         self.frames = FrameTable(self.emit)
 
     def emit(self, row: Any) -> None:
@@ -143,7 +144,10 @@ class Recorder:
         self.step_start = now
         self.step_index = index + 1
         for callback in self.on_step_end:
-            callback(index)
+            try:
+                callback(index)
+            except Exception as err:  # it looks at the script's own objects
+                self.on_failure(err)
 
     def restart_in_child(self) -> None:
         """After a fork: this process has trained nothing yet and shares no file with its parent."""

@@ -101,7 +101,8 @@ class Settings:
 
     def model(self, root: Any, index: int) -> None:
         """One root module."""
-        value = model_facts(self.ctx.torch, root)
+        with self.ctx.torch._C.DisableTorchFunction():  # a mode or subclass of the script's sees none of it
+            value = model_facts(self.ctx.torch, root)
         steps = max(1, index - self._step_seen)
         value["autocast"] = self.forwards.autocast
         value["training_forward_calls"] = round((self.forwards.training_calls - self._calls_seen) / steps, 2)

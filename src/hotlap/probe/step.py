@@ -14,6 +14,7 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import OPTIMIZER, ZERO_GRAD
 from hotlap.probe.validation import Validations
 
@@ -57,23 +58,35 @@ class Steps:
 
     def before(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Global pre-hook: open the phase; a closure's own work is taken out of it again."""
-        self.meet(optimizer)
         rec = self.rec
+        found = self.known.get(id(optimizer))
+        if found is None or found() is not optimizer:
+            try:
+                self.meet(optimizer)
+            except Exception as err:
+                self.ctx.failed("optimizer", err)
         if get_ident() != rec.thread:
             return None
         if self.ctx.points.validating:
             self.validations.end_by_backward()
-        rec.sign_of_training()
+        if rec.step_start is None:
+            rec.sign_of_training()
         if rec.cur == OPTIMIZER and self._opened is not None:
             rec.leave()  # an update that raised never came to its post-hook
-        self._opened = optimizer if rec.enter(OPTIMIZER) else None
+        if rec.cur is None:
+            rec.cur = OPTIMIZER
+            rec.gc_ns = 0
+            rec.t0 = rec.clock()
+            self._opened = optimizer
+        else:
+            self._opened = None
         for callback in self.ctx.points.before_step:
             callback(optimizer)
         if self._opened is None:
             return None
         if len(args) > 1 and callable(args[1]):
             return (args[0], self._outside(args[1]), *args[2:]), kwargs
-        if callable(kwargs.get("closure")):
+        if kwargs and callable(kwargs.get("closure")):
             return args, {**kwargs, "closure": self._outside(kwargs["closure"])}
         return None
 
@@ -85,6 +98,9 @@ class Steps:
                 rec.leave()
             try:
                 return closure()
+            except BaseException as err:
+                strip(err)
+                raise
             finally:
                 if rec.cur is None:
                     rec.enter(OPTIMIZER)
@@ -99,7 +115,8 @@ class Steps:
         if self._opened is optimizer:
             self._opened = None
             if rec.cur == OPTIMIZER:
-                rec.leave()
+                rec.acc[OPTIMIZER] += rec.clock() - rec.t0 - rec.gc_ns
+                rec.cur = None
         self.updated(optimizer)
 
     def updated(self, optimizer: Any) -> None:
@@ -122,7 +139,7 @@ def install(ctx: Context, validations: Validations) -> Steps:
     """Register the global optimizer hooks; replace ``zero_grad`` and ``GradScaler.step``."""
     torch, rec = ctx.torch, ctx.rec
     steps = Steps(ctx, validations)
-    is_compiling = torch.compiler.is_compiling
+    is_compiling = torch.compiler.is_dynamo_compiling
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
         return None if is_compiling() else steps.before(optimizer, args, kwargs)
@@ -141,10 +158,17 @@ def install(ctx: Context, validations: Validations) -> Steps:
     @functools.wraps(scaler_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         seen = steps.updates
-        result = scaler_step(self, optimizer, *args, **kwargs)
+        try:
+            result = scaler_step(self, optimizer, *args, **kwargs)
+        except BaseException as err:
+            strip(err)
+            raise
         if steps.updates == seen and get_ident() == rec.thread:
-            steps.meet(optimizer)
-            steps.updated(optimizer)
+            try:
+                steps.meet(optimizer)
+                steps.updated(optimizer)
+            except Exception as err:
+                ctx.failed("optimizer", err)
         return result
 
     ctx.undo.replace(torch.amp.GradScaler, "step", step)
@@ -153,17 +177,28 @@ def install(ctx: Context, validations: Validations) -> Steps:
 
 def _watch_zero_grad(ctx: Context, owner: Any) -> None:
     rec = ctx.rec
-    is_compiling = ctx.torch.compiler.is_compiling
+    clock = rec.clock
+    is_compiling = ctx.torch.compiler.is_dynamo_compiling
     original = owner.zero_grad
 
     @functools.wraps(original)
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> None:
-        if is_compiling() or not rec.enter(ZERO_GRAD):
+        if is_compiling():
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         try:
-            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        finally:
-            if rec.cur == ZERO_GRAD:
-                rec.leave()
+            if rec.cur is not None or get_ident() != rec.thread:
+                return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+            rec.cur = ZERO_GRAD
+            rec.gc_ns = 0
+            rec.t0 = clock()
+            try:
+                return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+            finally:
+                if rec.cur == ZERO_GRAD:
+                    rec.acc[ZERO_GRAD] += clock() - rec.t0 - rec.gc_ns
+                    rec.cur = None
+        except BaseException as err:
+            strip(err)
+            raise
 
     ctx.undo.replace(owner, "zero_grad", zero_grad)

@@ -15,6 +15,8 @@ from types import FrameType
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.module_walk import parameters_of
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import DATA_WAIT, FORWARD, VALIDATION
 from hotlap.records.rows import Event
 
@@ -57,7 +59,7 @@ class Validations:
         found = self._owners.get(id(module))
         if found is not None and found[0]() is module and found[1] == len(self.parameters):
             return found[2]
-        owns = any(id(p) in self.parameters for p in module.parameters())
+        owns = any(id(p) in self.parameters for p in parameters_of(module))
         self._owners[id(module)] = (weakref.ref(module), len(self.parameters), owns)
         return owns
 
@@ -169,6 +171,13 @@ def install(ctx: Context) -> Validations:
     original = module_class.train
     inside = False
 
+    def told(module: Any, mode: bool, frame: FrameType) -> None:
+        if mode and ctx.points.validating:
+            if found.trained(module):
+                found.end_by_train()
+        elif not mode and not ctx.points.validating and rec.cur is None and found.trained(module):
+            found.begin(frame, True)
+
     @functools.wraps(original)
     def train(self: Any, mode: bool = True) -> Any:
         nonlocal inside
@@ -177,13 +186,15 @@ def install(ctx: Context) -> Validations:
         inside = True
         try:
             result = original(self, mode)
+        except BaseException as err:
+            strip(err)
+            raise
         finally:
             inside = False
-        if mode and ctx.points.validating:
-            if found.trained(self):
-                found.end_by_train()
-        elif not mode and not ctx.points.validating and rec.cur is None and found.trained(self):
-            found.begin(sys._getframe(1), True)
+        try:
+            told(self, bool(mode), sys._getframe(1))
+        except Exception as err:
+            ctx.failed("validation", err)
         return result
 
     ctx.undo.replace(module_class, "train", train)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
 import time
@@ -19,7 +20,7 @@ from hotlap.probe import (
     forward,
     gc_pauses,
     load_time,
-    loader,
+    loader_hooks,
     logging_calls,
     readers,
     settings,
@@ -174,6 +175,21 @@ def _when_imported(module: str, callback: Callable[[Any], None]) -> None:
         callback(found)
 
 
+def _guarded(ctx: Context, on_import: OnImport) -> OnImport:
+    """``on_import`` whose callbacks cannot make the script's import fail."""
+
+    def register(module: str, callback: Callable[[Any], None]) -> None:
+        def call(found: Any) -> None:
+            try:
+                callback(found)
+            except Exception as err:
+                ctx.failed(module, err)
+
+        on_import(module, call)
+
+    return register
+
+
 def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | None = None) -> Watch:
     """Install every probe. Call it once per process, when torch has been imported, before the script uses it.
 
@@ -186,12 +202,14 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     rec = watch.recorder
     rec.on_step_end = points.on_step_end
     ctx = Context(call, points, undo, rec, on_import or _when_imported, watch.note, torch)
+    ctx.on_import = _guarded(ctx, ctx.on_import)
+    rec.on_failure = functools.partial(ctx.failed, "step")
     validations = validation.install(ctx)
-    loads = loader.install(ctx, validations)
+    loads = loader_hooks.install(ctx, validations)
     validations.loads = loads
     forwards = forward.install(ctx, validations)
     forwards.loads = loads
-    backward.install(ctx, validations, loads.confirm)
+    backward.install(ctx, validations, loads)
     steps = step.install(ctx, validations)
     holder = load_time.install(ctx)
     readers.install(ctx, holder)
