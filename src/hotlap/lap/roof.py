@@ -16,7 +16,7 @@ from hotlap.trial.arm import Arm
 
 __all__ = ["measure_roof", "numeric_moves"]
 
-MEASURE_S = 8.0
+MEASURE_S = 11.0
 SLOW_START_S = 5.0
 """A numeric lever that takes longer to start (compilation) is left to the search."""
 
@@ -53,7 +53,7 @@ def measure_roof(
     moves = numeric_moves(session, findings, kept)
     arm = session.arm("roof", moves=moves, ablate=ABLATIONS, validation=validation_place(findings))
     trial = measure(session, incumbent, arm, question)
-    if trial.status != "measured" and moves and not kept:  # a numeric lever broke it: the roof without them
+    if trial.status == "failed" and not trial.windows and moves and not kept:  # a numeric lever broke it
         session.discard(arm)
         arm = session.arm("roof-plain", ablate=ABLATIONS, validation=validation_place(findings))
         moves = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
+from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
 from hotlap.plan.match import Candidate, candidates, canonical, refusals
 from hotlap.plan.order import order
@@ -23,7 +24,10 @@ SEARCH_UNTIL = 0.68
 MEASURE_S = 16.0
 """At most; most comparisons are settled long before."""
 CLOSE_TO_ROOF = 0.97
-"""At this share of the roof the search ends: what is left is smaller than what a trial can see."""
+"""At this share of the roof only numeric levers go on: the rest is smaller than what a trial can see."""
+PROMISING = 1.03
+WIDE = 1.15
+"""An undecided trial is repeated when its ratio is promising and its interval wider than this factor."""
 MIN_PREDICTED = 1.02
 """A lever that promises less than this is not worth the time of a trial."""
 LONG_EPOCH_S = 15.0
@@ -43,6 +47,10 @@ class Search:
     refused: list[tuple[str, str]] = field(default_factory=list)
     cumulative: float = 1.0
     tried: set[tuple[str, str]] = field(default_factory=set)
+    repeated: set[tuple[str, str]] = field(default_factory=set)
+    """Tried a second time, because the first one could not tell."""
+    late: set[str] = field(default_factory=set)
+    """Levers that come after the others for that."""
     replayed: bool = False
     """Whether the incumbent trains on the replayed first batches of its epoch."""
 
@@ -54,9 +62,9 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     options = session.options
     state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
     while session.left_s(SEARCH_UNTIL) > MEASURE_S / 3:
-        if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
-            break
         found = _promising(session, state)
+        if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
+            found = [c for c in found if levers()[c.lever].NUMERIC]  # only what would raise the roof itself
         if not found:
             break
         _try(session, baseline, state, found[0])
@@ -71,12 +79,13 @@ def _promising(session: Session, state: Search) -> list[Candidate]:
     )
     ranked = order(found, budget_s=session.left_s(SEARCH_UNTIL))
     worth = [c for c in ranked if c.predicted >= MIN_PREDICTED or c.lever in options.only]
-    again = {lever for lever, _ in state.tried}
+    again = {lever for lever, _ in state.tried} | state.late
     return sorted(worth, key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
 
 
 def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:
-    state.tried.add((candidate.lever, canonical(candidate.setting)))
+    key = (candidate.lever, canonical(candidate.setting))
+    state.tried.add(key)
     move = Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
     replay = REPLAY_BATCHES if state.replayed or _needs_replay(candidate, state.findings) else 0
     arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay, on_trial=candidate.lever)
@@ -88,6 +97,13 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     choice = choose(trial)
     kept, reason = choice.kept, choice.reason
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
+    if not kept and _undecided(trial) and key not in state.repeated:
+        state.repeated.add(key)  # noise, not the lever, decided: once more when the others have been tried
+        state.tried.discard(key)
+        state.late.add(candidate.lever)
+        session.discard(arm)
+        session.listener.line(f"  {candidate.lever}  undecided for now: {reason}")
+        return
     old = state.incumbent
     if kept:
         assert trial.interval is not None
@@ -115,6 +131,14 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     )
     state.results.append(result)
     session.listener.line(describe(result))
+
+
+def _undecided(trial: Trial) -> bool:
+    """Whether the trial was too noisy to tell a gain worth having from none."""
+    found = trial.interval
+    if found is None:
+        return trial.status == "failed" and "pairs of windows" in trial.reason
+    return found.ratio > PROMISING and found.low <= PROMISING and found.high / found.low > WIDE
 
 
 def describe(result: LeverResult) -> str:

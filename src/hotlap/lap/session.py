@@ -16,8 +16,8 @@ from hotlap.records.call import Call
 from hotlap.records.findings import Findings, Where
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move
-from hotlap.records.run_folder import RunFolder
 from hotlap.records.rows import Event, Step
+from hotlap.records.run_folder import RunFolder
 from hotlap.records.timeline import Timeline
 from hotlap.trial.arm import Arm, ArmSpec
 from hotlap.trial.collect import annotate

@@ -9,7 +9,7 @@ from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, run_baseline
 from hotlap.lap.confirm import confirm
 from hotlap.lap.options import Listener, Options
-from hotlap.lap.prove import final_proof
+from hotlap.lap.prove import final_proof, nothing_changed
 from hotlap.lap.roof import measure_roof
 from hotlap.lap.search import Search, search
 from hotlap.lap.session import Session
@@ -62,6 +62,9 @@ def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Lis
         if state.moves:
             _conclude(session, baseline, state, outcome)
             folder.write("levers.json", outcome.levers)
+        else:
+            outcome.proof = nothing_changed()
+            folder.write("proof.json", outcome.proof)
 
 
 def _examine(session: Session, outcome: Outcome) -> Baseline:
@@ -86,8 +89,9 @@ def _examine(session: Session, outcome: Outcome) -> Baseline:
 
 
 def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outcome) -> None:
-    proof, trial = final_proof(session, baseline, state)
-    outcome.proof = proof
+    proof, trial, findings = final_proof(session, baseline, state)
+    outcome.proof, outcome.findings = proof, findings
+    session.folder.write("findings.json", findings)
     outcome.trials.append(trial)
     session.folder.write("proof.json", proof)
     if not proof.claimed or proof.quality.verdict == "refuted":

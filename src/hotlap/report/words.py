@@ -154,7 +154,7 @@ def verdict(report: Report) -> str:
         return report.verdict
     if report.status not in ("", "finished"):
         return f"The run was {report.status}; this is what it had found by then."
-    if report.proof is not None and report.speedup is not None:
+    if report.proof is not None and report.speedup is not None and report.kept:
         text = units.ratio_interval(report.speedup.ratio, report.speedup.low, report.speedup.high)
         if report.proof.claimed:
             return f"{text} faster, quality {report.proof.quality.verdict}."
@@ -187,7 +187,7 @@ def missing(report: Report) -> list[str]:
 def proof_lines(report: Report) -> list[str]:
     """Speedup, quality and time-to-loss, one short text each."""
     proof = report.proof
-    if proof is None:
+    if proof is None or not report.kept:
         return []
     lines = []
     if proof.speedup is not None:

@@ -13,6 +13,8 @@ class Budget:
 
     seconds: float = 30.0
     """Measuring time, both arms together."""
+    patience: float = 0.8
+    """Share of ``seconds`` that a comparison may go on for when neighbours spoiled too many windows."""
     precision: float = 0.02
     """Stop when the interval's half-width over its ratio is at most this."""
     epsilon: float = 0.01

@@ -106,13 +106,14 @@ class _Comparison:
     def alternate(self) -> None:
         """Turns in the order A B B A until the matter is settled or the budget is spent."""
         until = time.monotonic() + self.budget.seconds
+        latest = until + self.budget.patience * self.budget.seconds
         self.runner.began = time.monotonic()
         number = 0
         while number < 2 * self.budget.max_pairs and self.verdict() is None:
             label = design.order(number)
             try:
                 self.freeze_other(label)
-                self.turns.append(self.runner.turn(self.arms[label], label, self.drop(label), until, self.note()))
+                self.turns.append(self.runner.turn(self.arms[label], label, self.drop(label), latest, self.note()))
             except ArmEnded as ended:
                 if not ended.finished or not self.restarts[label] or time.monotonic() > until:
                     raise
@@ -121,16 +122,17 @@ class _Comparison:
                 self.make_ready(label)
                 continue
             number += 1
-            if number % 2 == 0 and self.settled(until):
+            if number % 2 == 0 and self.settled(latest):
                 return
-            if time.monotonic() > until:
+            now = time.monotonic()
+            if now > latest or (now > until and design.counted_pairs(self.windows()) >= self.budget.min_pairs):
                 return
 
-    def settled(self, until: float) -> bool:
+    def settled(self, latest: float) -> bool:
         """Look at the interval after each pair of turns."""
         windows = self.windows()
         pairs = design.counted_pairs(windows)
-        if pairs < self.budget.min_pairs and until - time.monotonic() < 0.5 * self.budget.seconds:
+        if pairs < self.budget.min_pairs and latest - time.monotonic() < 0.25 * self.budget.seconds:
             self.let_neighbours_pass()
             windows = self.windows()
             pairs = design.counted_pairs(windows)
