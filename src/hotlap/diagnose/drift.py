@@ -49,7 +49,7 @@ def _grown_phase(view: View, early: list[Step], late: list[Step]) -> tuple[str, 
 
 
 def find_drift(view: View) -> Drift | None:
-    """A steady growth, or one change of the step time (either way); None when the step time holds.
+    """A steady growth, or one change for the worse; None when the step time holds (getting faster is warming up).
 
     Steps are blocked, and blocks averaged, so that a loader's bursts do not look like change.
     """
@@ -74,12 +74,11 @@ def find_drift(view: View) -> Drift | None:
         return None
     change = point.after - point.before
     noise = point.scatter + _within(means) / len(means) ** 0.5
-    if abs(change) < policy.change_frac * point.before or abs(change) < policy.change_mads * noise:
+    if change < policy.change_frac * point.before or change < policy.change_mads * noise:
         return None
     left = [row for block in blocks[: point.index] for row in block]
     right = [row for block in blocks[point.index :] for row in block]
-    first, second = (left, right) if change > 0 else (right, left)
-    phase, _ = _grown_phase(view, first, second)
+    phase, _ = _grown_phase(view, left, right)
     return Drift(right[0].i, point.before, point.after, phase, growing=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotlap.diagnose.kinds import is_checkpoint, is_logging, is_next
+from hotlap.diagnose.kinds import is_checkpoint, is_logging, is_next, is_torch
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 
@@ -10,14 +10,14 @@ __all__ = ["residual_kind", "residual_seconds"]
 
 
 def residual_kind(book: StackBook, sample: Sampled, has_loader: bool) -> str:
-    """``checkpoint``, ``logging``, ``iterator`` or ``work``; exactly one for each sample."""
+    """``checkpoint``, ``logging``, ``iterator``, ``compute`` or ``work``; exactly one for each sample."""
     if is_checkpoint(book, sample):
         return "checkpoint"
     if is_logging(book, sample):
         return "logging"
     if is_next(book, sample) and not has_loader:
         return "iterator"
-    return "work"
+    return "compute" if is_torch(book, sample) else "work"
 
 
 def residual_seconds(view: View, kind: str) -> tuple[float, StackBook]:

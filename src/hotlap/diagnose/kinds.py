@@ -15,6 +15,7 @@ __all__ = [
     "is_idle",
     "is_logging",
     "is_next",
+    "is_torch",
     "loader_blame",
     "touches_storage",
 ]
@@ -144,6 +145,12 @@ def is_logging(book: StackBook, sample: Sampled) -> bool:
 def is_checkpoint(book: StackBook, sample: Sampled) -> bool:
     """Whether a host stack saves a checkpoint."""
     return any(_CHECKPOINT_TEXT.search(t) for t in book.user_texts(sample))
+
+
+def is_torch(book: StackBook, sample: Sampled) -> bool:
+    """Whether torch itself is at work: a loss called as a function, outside of any module's forward."""
+    frame = sample.frames[-1] if sample.frames else None
+    return frame is not None and not frame.user and "/torch/" in frame.file.replace("\\", "/")
 
 
 def is_next(book: StackBook, sample: Sampled) -> bool:

@@ -27,12 +27,19 @@ def _fit(found: list[Finding], limit_s: float, times: Times) -> list[Finding]:
     ]
 
 
+def _without_echo(findings: list[Finding]) -> list[Finding]:
+    """Host work on a line that is named as growing is the same work told twice."""
+    growing = {(w.file, w.line) for f in findings if f.cause == "growing-step" for w in f.where}
+    return [f for f in findings if not (f.cause == "host-work" and growing & {(w.file, w.line) for w in f.where[:1]})]
+
+
 def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Finding]:
     """Largest first. The split of the data wait adds up to at most the data wait.
 
     ``too-few-workers`` is another way out of the same wait, not more of it: it stands behind the largest of the split,
     and its evidence (``shares_wait_with``) says so.
     """
+    findings = _without_echo(findings)
     split = [f for f in findings if f.cause in _SPLIT]
     wait_s = times.phase_s.get("data_wait") or 0.0
     split = _fit(split, wait_s, times)

@@ -41,12 +41,16 @@ class Policy:
     """Part of the workers' load time off the CPU, without reads, that shows the fight."""
     autocast_prior: float = 1 / 3
     """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
+    small_compute_s: float = 0.002
+    """On a CPU, compute per step below which Python and dispatch bound it, so that no type or layout helps ..."""
+    full_compute_s: float = 0.012
+    """... and from which the priors of precision and memory format hold in full."""
     memory_format_prior: float = 0.15
     """Part of convolution compute saved by channels-last. Prior: 1.1-1.2x on CPU (oneDNN) and tensor-core GPUs."""
     min_conv_frac: float = 0.2
     """Convolutions' part of the parameters or layers below which the memory format does not matter."""
-    autograd_debug_prior: float = 0.3
-    """Part of forward + backward that anomaly detection costs. Prior: it keeps a traceback per operation."""
+    autograd_debug_prior: float = 0.5
+    """Part of forward + backward that anomaly detection costs. Prior: a traceback and a check per operation."""
     profiler_prior: float = 0.2
     """Part of forward + backward that a running profiler costs. Prior."""
     optimizer_prior: float = 0.6
@@ -63,6 +67,8 @@ class Policy:
     """Part of such a loop that one batched call saves. Prior."""
     host_work_share: float = 0.05
     """Share of residual time not explained otherwise from which the script's own Python is named."""
+    host_work_min_s: float = 0.0005
+    """Seconds per step below which the residual may be our own probes, or a loss written as a function."""
     growth_frac: float = 0.10
     """Growth of the step over the recorded window from which steps count as growing."""
     trend_z: float = 3.0

@@ -53,6 +53,12 @@ class View:
         return self.seconds("forward") + self.seconds("backward")
 
     @property
+    def compute_bound(self) -> float:
+        """0..1: how far compute, not dispatch, takes a step's forward and backward. 1 on a device."""
+        low, high = self.policy.small_compute_s, self.policy.full_compute_s
+        return 1.0 if self.on_device else min(1.0, max(0.0, (self.compute_s - low) / (high - low)))
+
+    @property
     def torch_threads(self) -> int:
         """Threads torch computes with; the machine's cores when unknown."""
         found = self.setting("threads").get("torch")

@@ -12,7 +12,7 @@ CAUSE = "host-work"
 def find(view: View) -> Finding | None:
     """Residual that no other cause explains."""
     seconds, book = residual_seconds(view, "work")
-    if view.share(seconds) < view.policy.host_work_share:
+    if view.share(seconds) < view.policy.host_work_share or seconds < view.policy.host_work_min_s:
         return None
     where = book.lines(view.policy.max_where)
     at = f" at {where[0].file}:{where[0].line}" if where else ""

@@ -15,7 +15,7 @@ def find(view: View) -> Finding | None:
     layers, frac = model.get("conv_layers") or 0, model.get("conv_frac")
     if not layers or model.get("channels_last") or (frac is not None and frac < view.policy.min_conv_frac):
         return None
-    prior = view.policy.memory_format_prior
+    prior = view.policy.memory_format_prior * view.compute_bound
     seconds = view.compute_s * prior * (min(1.0, float(frac)) if frac is not None else 1.0)
     evidence = {"conv_layers": layers, "conv_frac": frac, "compute_s": view.compute_s, "basis": "prior", "prior": prior}
     return view.finding(

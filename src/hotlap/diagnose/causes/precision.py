@@ -32,7 +32,7 @@ def find(view: View) -> Finding | None:
     faster = _faster(view.machine, view.on_device)
     if faster is None:
         return None
-    prior = view.policy.autocast_prior
+    prior = view.policy.autocast_prior * view.compute_bound
     evidence = {"dtype": dtype, "faster": faster, "compute_s": view.compute_s, "basis": "prior", "prior": prior}
     advice = (
         "Call torch.set_float32_matmul_precision('high')." if faster == "tf32"
