@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from hotlap.probe.context import Context
@@ -15,7 +15,7 @@ from hotlap.records.rows import Setting
 __all__ = ["AT_STEP", "install"]
 
 AT_STEP = 4
-"""The step after which one training forward is counted."""
+"""The step after which one training forward is counted; one of :data:`~hotlap.probe.recorder.LOOKS`."""
 LINES = 40
 """Lines told, the busiest first."""
 
@@ -32,8 +32,8 @@ def install(ctx: Context, forwards: Forwards) -> None:
         if sys.getprofile() is not None or sys.gettrace() is not None or is_compiled(ctx.torch, module):
             return call()
         frames = rec.frames
-        counts: dict[tuple[CodeType, int], int] = {}
-        numbers: dict[tuple[CodeType, int], int] = {}
+        counts: dict[tuple[int, int], int] = {}
+        numbers: dict[tuple[int, int], int] = {}
 
         def on_call(frame: FrameType, event: str, arg: Any) -> None:
             if event == "call":
@@ -44,7 +44,7 @@ def install(ctx: Context, forwards: Forwards) -> None:
                 return
             if caller is None or frames.kind(caller.f_code) != 1:
                 return
-            key = (caller.f_code, caller.f_lineno)
+            key = (id(caller.f_code), caller.f_lineno)  # the table of frames keeps the code alive
             counts[key] = counts.get(key, 0) + 1
             if key not in numbers:
                 numbers[key] = frames.number(caller)
@@ -58,4 +58,4 @@ def install(ctx: Context, forwards: Forwards) -> None:
             busiest = sorted(counts, key=lambda key: -counts[key])[:LINES]
             rec.emit(Setting("step_calls", {"lines": [[numbers[key], counts[key]] for key in busiest]}))
 
-    rec.on_step_end.append(after_step)
+    rec.on_look.append(after_step)

@@ -9,6 +9,7 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import CHECKPOINT, VALIDATION
 from hotlap.probe.validation import MAX_EVENTS, Validations
 from hotlap.records.rows import Event
@@ -20,6 +21,13 @@ def install(ctx: Context, validations: Validations) -> None:
     """Replace the savers. Saving during a validation ends it: the metrics are known by then."""
     rec, points = ctx.rec, ctx.points
     events = 0
+
+    def told(begun: int, path: Any) -> None:
+        try:
+            stack = rec.frames.user_stack(sys._getframe(2))
+            rec.emit(Event("checkpoint", begun, rec.clock() - begun, rec.step_index, stack, _size(path)))
+        except Exception as err:
+            ctx.failed("checkpoint", err)
 
     def watch(owner: Any, name: str, hooked: bool, path_at: int) -> None:
         original = getattr(owner, name)
@@ -39,14 +47,15 @@ def install(ctx: Context, validations: Validations) -> None:
                     call = functools.partial(_wrapped, wrapper, call)
             try:
                 return call(*args, **kwargs)
+            except BaseException as err:
+                strip(err)
+                raise
             finally:
                 if opened and rec.cur == CHECKPOINT:
                     rec.leave()
                 events += 1
                 if events <= MAX_EVENTS and rec.started:
-                    stack = rec.frames.user_stack(sys._getframe(1))
-                    size = _size(args[path_at] if len(args) > path_at else kwargs.get("f", kwargs.get("filename")))
-                    rec.emit(Event("checkpoint", begun, rec.clock() - begun, rec.step_index, stack, size))
+                    told(begun, args[path_at] if len(args) > path_at else kwargs.get("f", kwargs.get("filename")))
 
         ctx.undo.replace(owner, name, save)
 

@@ -20,6 +20,7 @@ MAX_STACKS = 2000
 """Distinct stacks; what comes later is counted under one stack named "other"."""
 LIBRARY_FRAMES = 3
 
+
 def _library_roots() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if paths.get(name)}

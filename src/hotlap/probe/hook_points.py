@@ -28,7 +28,7 @@ class HookPoints:
     around_forward: list[Callable[[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = field(
         default_factory=list
     )
-    """``(module, call, args, kwargs)`` around each outermost Module call on the training thread, whatever the module."""
+    """``(module, call, args, kwargs)`` around each outermost Module call on the training thread, of any module."""
     around_backward: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = field(
         default_factory=list
     )

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import functools
+import random
 import time
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.own_frames import strip
 from hotlap.probe.sites import Pace
 from hotlap.records.rows import Load
+
+SHORT_NS = 500_000
+"""A batch that took less is fetched in no time: timing each one would cost more than it tells."""
+STRIDE = 4
+"""One in so many short fetches is timed (on average, at random), and stands for the others."""
 
 __all__ = ["LoadMeter", "TimedCollate", "install"]
 
@@ -38,26 +45,33 @@ class LoadMeter:
         """Threads inside ``fetch``."""
         self.decode = 0
         self.collate = 0
-        self._validation = False
+        self.skip = 0
+        """Fetches that are only counted before one is timed again."""
+        self._random = random.Random(0)
+        self.validation = False
         self._pace = Pace(1.0, 0.0005)
         self._read_bytes: int | None = None
+        self._told = False
         self._clear()
 
     def _clear(self) -> None:
-        self.wall = self.cpu = self.batches = self.samples = self.decode = self.collate = 0
+        self.wall = self.cpu = self.batches = self.samples = self.decode = self.collate = self.timed = 0
 
     def fetched(self, wall: int, cpu: int, samples: int) -> None:
-        """One batch was fetched."""
+        """One batch was fetched. Of batches that come in no time only some are timed: the next ones to skip are set."""
         validation = self.is_validation()
-        if validation != self._validation:
+        if validation != self.validation:
             self.write()
-            self._validation = validation
+            self.validation = validation
         self.wall += wall
         self.cpu += cpu
+        self.timed += 1
         self.batches += 1
         self.samples += samples
-        if self._pace.due(time.monotonic_ns()):
+        due = self._pace.due(time.monotonic_ns())
+        if due or (self.after_row is not None and not self._told):  # a worker may be ended before its first second
             self.write()
+        self.skip = 0 if wall > SHORT_NS else self._random.randrange(2 * STRIDE)
 
     def write(self) -> None:
         """Emit what has come since the last row."""
@@ -66,20 +80,22 @@ class LoadMeter:
         total = _thread_read_bytes()
         read = None if total is None or self._read_bytes is None else total - self._read_bytes
         self._read_bytes = total
+        share = self.batches / self.timed if self.timed else 1.0
         self.emit(
             Load(
                 time.monotonic_ns(),
-                self.wall,
+                round(self.wall * share),
                 self.batches,
                 self.samples,
-                self.decode,
-                self.collate,
-                self.cpu,
+                round(self.decode * share),
+                round(self.collate * share),
+                round(self.cpu * share),
                 read if read is None or read >= 0 else None,
-                self._validation,
-                not self._validation,
+                self.validation,
+                not self.validation,
             )
         )
+        self._told = True
         self._clear()
         if self.after_row is not None:
             self.after_row()
@@ -93,11 +109,18 @@ class TimedCollate:
         self._holder = holder
 
     def __call__(self, samples: Any) -> Any:
-        begun = time.monotonic_ns()
+        meter = self._holder.meter
         try:
-            return self._collate(samples)
-        finally:
-            self._holder.meter.collate += time.monotonic_ns() - begun
+            if not meter.fetching:
+                return self._collate(samples)
+            begun = time.monotonic_ns()
+            try:
+                return self._collate(samples)
+            finally:
+                meter.collate += time.monotonic_ns() - begun
+        except BaseException as err:
+            strip(err)
+            raise
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._collate, name)
@@ -139,16 +162,26 @@ def _timed_fetch(original: Any, holder: MeterHolder) -> Any:
 
     @functools.wraps(original)
     def fetch(self: Any, index: Any) -> Any:
-        meter, thread = holder.meter, get_ident()
-        if thread in meter.fetching:
-            return original(self, index)
-        meter.fetching.add(thread)
-        begun, cpu = clock(), cpu_clock()
+        meter = holder.meter
         try:
-            result = original(self, index)
-        finally:
-            meter.fetching.discard(thread)
-        meter.fetched(clock() - begun, cpu_clock() - cpu, len(index) if isinstance(index, list) else 1)
-        return result
+            if meter.skip > 0 and meter.is_validation() is meter.validation:
+                meter.skip -= 1
+                meter.batches += 1
+                meter.samples += len(index) if type(index) is list else 1
+                return original(self, index)
+            thread = get_ident()
+            if thread in meter.fetching:
+                return original(self, index)
+            meter.fetching.add(thread)
+            begun, cpu = clock(), cpu_clock()
+            try:
+                result = original(self, index)
+            finally:
+                meter.fetching.discard(thread)
+            meter.fetched(clock() - begun, cpu_clock() - cpu, len(index) if type(index) is list else 1)
+            return result
+        except BaseException as err:
+            strip(err)
+            raise
 
     return fetch

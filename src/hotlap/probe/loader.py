@@ -6,23 +6,20 @@ turns out to have begun takes it over.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections import deque
 from collections.abc import Callable
-from threading import get_ident
 from typing import Any
 
 from hotlap.probe.batches import batch_samples
 from hotlap.probe.context import Context
-from hotlap.probe.own_frames import strip
 from hotlap.probe.loader_passes import IterState, LoaderInfo, WaitingIterator, loader_facts
 from hotlap.probe.recorder import DATA_WAIT
 from hotlap.probe.validation import MAX_EVENTS, Validations
 from hotlap.records.rows import Event
 
-__all__ = ["LOADER_ENV", "LoaderInfo", "Loads", "watch_next"]
+__all__ = ["LOADER_ENV", "LoaderInfo", "Loads"]
 
 LOADER_ENV = "HOTLAP_LOADER"
 """Set while workers are started: ``validation`` or ``training``, for the rows they write."""
@@ -31,8 +28,10 @@ LOADER_ENV = "HOTLAP_LOADER"
 class Loads:
     """Data waits of the training thread, and what is fresh."""
 
-    def __init__(self, ctx: Context, validations: Validations) -> None:
+    def __init__(self, ctx: Context, validations: Validations, watch_next: Callable[[Loads, Any], None]) -> None:
         self.ctx = ctx
+        self.watch_next = watch_next
+        """Replaces ``__next__`` of a class of loader iterators that was not met before."""
         self.rec = ctx.rec
         self.validations = validations
         self.infos: dict[int, LoaderInfo] = {}
@@ -227,43 +226,7 @@ class Loads:
         kind = type(iterator)
         owner: Any = next(c for c in kind.__mro__ if "__next__" in vars(c))
         if not hasattr(owner.__next__, "_hotlap"):
-            watch_next(self, owner)
+            self.watch_next(self, owner)
         state.lens = vars(iterator).setdefault("_hotlap_lens", deque())
         iterator._hotlap_state = state
         return iterator
-
-
-def watch_next(loads: Loads, owner: Any) -> None:
-    """Replace ``__next__`` of a class of loader iterators."""
-    rec, points = loads.rec, loads.ctx.points
-    clock = rec.clock
-    original: Any = owner.__next__
-
-    @functools.wraps(original)
-    def __next__(self: Any) -> Any:
-        try:
-            state = vars(self).get("_hotlap_state")
-            if state is None or get_ident() != rec.thread:
-                return original(self)
-            if rec.cur is not None or points.validating or state.fresh or not state.lens_known:
-                return loads.next_batch(state, functools.partial(original, self))
-            rec.cur = DATA_WAIT  # from here on as in next_batch, without the calls
-            rec.gc_ns = 0
-            rec.t0 = clock()
-            try:
-                batch = original(self)
-            finally:
-                if rec.cur == DATA_WAIT:
-                    rec.acc[DATA_WAIT] += clock() - rec.t0 - rec.gc_ns
-                    rec.cur = None
-            state.batches += 1
-            if state.lens:
-                loads.last_samples = samples = state.lens.popleft()
-                loads.samples += samples
-            return batch
-        except BaseException as err:
-            strip(err)
-            raise
-
-    vars(__next__)["_hotlap"] = True
-    loads.ctx.undo.replace(owner, "__next__", __next__)

@@ -8,16 +8,53 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
-from hotlap.probe.loader import Loads, watch_next
+from hotlap.probe.loader import Loads
 from hotlap.probe.own_frames import strip
+from hotlap.probe.recorder import DATA_WAIT
 from hotlap.probe.validation import Validations
 
 __all__ = ["install"]
 
 
+def watch_next(loads: Loads, owner: Any) -> None:
+    """Replace ``__next__`` of a class of loader iterators."""
+    rec, points = loads.rec, loads.ctx.points
+    clock = rec.clock
+    original: Any = owner.__next__
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:
+        try:
+            state = vars(self).get("_hotlap_state")
+            if state is None or get_ident() != rec.thread:
+                return original(self)
+            if rec.cur is not None or points.validating or state.fresh or not state.lens_known:
+                return loads.next_batch(state, functools.partial(original, self))
+            rec.cur = DATA_WAIT  # from here on as in next_batch, without the calls
+            rec.gc_ns = 0
+            rec.t0 = clock()
+            try:
+                batch = original(self)
+            finally:
+                if rec.cur == DATA_WAIT:
+                    rec.acc[DATA_WAIT] += clock() - rec.t0 - rec.gc_ns
+                    rec.cur = None
+            state.batches += 1
+            if state.lens:
+                loads.last_samples = samples = state.lens.popleft()
+                loads.samples += samples
+            return batch
+        except BaseException as err:
+            strip(err)
+            raise
+
+    vars(__next__)["_hotlap"] = True
+    loads.ctx.undo.replace(owner, "__next__", __next__)
+
+
 def install(ctx: Context, validations: Validations) -> Loads:
     """Replace ``DataLoader.__init__`` (where it was constructed), ``__iter__``, ``__next__`` and ``_next_index``."""
-    loads = Loads(ctx, validations)
+    loads = Loads(ctx, validations, watch_next)
     rec, changes = ctx.rec, ctx.points.next_index
     data = ctx.torch.utils.data.dataloader
     init, iterate, next_index = data.DataLoader.__init__, data.DataLoader.__iter__, data._BaseDataLoaderIter._next_index

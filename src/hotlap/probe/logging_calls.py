@@ -11,7 +11,7 @@ from typing import Any
 
 from hotlap.probe.context import Context
 from hotlap.probe.recorder import LOGGING
-from hotlap.probe.sites import Sites
+from hotlap.probe.sites import Sites, counted
 
 __all__ = ["install"]
 
@@ -54,16 +54,4 @@ def _on_import(ctx: Context, sites: Sites, owner: str, names: tuple[str, ...], m
 
 
 def _watched(ctx: Context, sites: Sites, original: Callable[..., Any], op: str) -> Callable[..., Any]:
-    rec = ctx.rec
-
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if rec.step_start is None or not rec.enter(LOGGING):
-            return original(*args, **kwargs)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            if rec.cur == LOGGING:
-                sites.count("logging", op, rec.leave())
-
-    return call
+    return counted(ctx.rec, sites, original, "logging", op, LOGGING, ctx.torch.compiler.is_dynamo_compiling)

@@ -10,6 +10,7 @@ from typing import Any
 
 from hotlap.probe.context import Context
 from hotlap.probe.load_time import MeterHolder
+from hotlap.probe.own_frames import strip
 
 __all__ = ["READERS", "install"]
 
@@ -55,15 +56,19 @@ def _timed(original: Callable[..., Any], holder: MeterHolder, reading: set[int])
 
     @functools.wraps(original)
     def read(*args: Any, **kwargs: Any) -> Any:
-        thread = get_ident()
-        if thread not in holder.meter.fetching or thread in reading:
-            return original(*args, **kwargs)
-        reading.add(thread)
-        begun = clock()
         try:
-            return original(*args, **kwargs)
-        finally:
-            holder.meter.decode += clock() - begun
-            reading.discard(thread)
+            thread = get_ident()
+            if thread not in holder.meter.fetching or thread in reading:
+                return original(*args, **kwargs)
+            reading.add(thread)
+            begun = clock()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                holder.meter.decode += clock() - begun
+                reading.discard(thread)
+        except BaseException as err:
+            strip(err)
+            raise
 
     return read

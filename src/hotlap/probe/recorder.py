@@ -38,6 +38,9 @@ __all__ = [
 StepRow = tuple[int, int, int, list[int], int, int, int, int, list[Any]]
 """Index, start ns, wall ns, ns per phase (residual not yet filled in), samples, micro-batches, lo, lo_n, losses."""
 
+LOOKS = (2, 4, 6, 20, 100, 1000, 10_000)
+"""After these steps, and every last of them, the model and the switches are looked at (again)."""
+
 MAX_ROWS = 200_000
 """Rows held for the writer when it cannot keep up; more are dropped and counted."""
 
@@ -65,6 +68,9 @@ class Recorder:
         self.started = False
         self.on_start: Callable[[], None] | None = None
         self.on_step_end: list[Callable[[int], None]] = []
+        self.on_look: list[Callable[[int], None]] = []
+        """Called after the steps of :data:`LOOKS`."""
+        self.next_look = LOOKS[0]
         self.on_failure: Callable[[Exception], None] = lambda err: None
         self.frames = FrameTable(self.emit)
 
@@ -128,6 +134,10 @@ class Recorder:
         """The step's last optimizer update has returned."""
         now = self.clock()
         self.split(now)
+        self.close_step(now)
+
+    def close_step(self, now: int) -> None:
+        """The step ends at ``now``, while no phase is open (or the open one has been split)."""
         start = self.step_start
         if start is None:
             start = now
@@ -138,22 +148,34 @@ class Recorder:
             )
         else:
             self.dropped += 1
-        self.acc = [0] * len(PHASES)
+        self.acc = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         self.samples = self.micro = self.lo = self.lo_n = 0
         self.losses = []
         self.step_start = now
         self.step_index = index + 1
+        if index == self.next_look:
+            self._look(index)
         for callback in self.on_step_end:
-            try:
-                callback(index)
-            except Exception as err:  # it looks at the script's own objects
-                self.on_failure(err)
+            self._tell(callback, index)
+
+    def _look(self, index: int) -> None:
+        later = [step for step in LOOKS if step > index]
+        self.next_look = later[0] if later else index + LOOKS[-1]
+        for callback in self.on_look:
+            self._tell(callback, index)
+
+    def _tell(self, callback: Callable[[int], None], index: int) -> None:
+        try:
+            callback(index)
+        except Exception as err:  # it looks at the script's own objects
+            self.on_failure(err)
 
     def restart_in_child(self) -> None:
         """After a fork: this process has trained nothing yet and shares no file with its parent."""
         self.cur = None
         self.thread = get_ident()
         self.step_index = 0
+        self.next_look = LOOKS[0]
         self.step_start = None
         self.samples = self.micro = self.lo = self.lo_n = self.dropped = 0
         self.acc = [0] * len(PHASES)

@@ -11,12 +11,10 @@ from hotlap.probe.context import Context
 from hotlap.probe.forward import Forwards
 from hotlap.probe.loader import LoaderInfo
 from hotlap.probe.model_facts import model_facts
+from hotlap.probe.own_frames import strip
 from hotlap.records.rows import Setting
 
 __all__ = ["Settings", "install"]
-
-LOOKS = (2, 6, 20, 100, 1000)
-"""After these steps the model and the debugging switches are looked at (again)."""
 
 
 class Settings:
@@ -46,6 +44,8 @@ class Settings:
     def optimizer(self, optimizer: Any) -> None:
         """An optimizer's first update."""
         tensors = [p for group in optimizer.param_groups for p in group["params"]]
+        with self.ctx.torch._C.DisableTorchFunction():
+            parameters = sum(p.numel() for p in tensors)
         first = optimizer.param_groups[0] if optimizer.param_groups else {}
         value = {
             "class": type(optimizer).__name__,
@@ -53,7 +53,7 @@ class Settings:
             "foreach": first.get("foreach"),
             "fused": first.get("fused"),
             "capturable": first.get("capturable"),
-            "parameters": sum(p.numel() for p in tensors),
+            "parameters": parameters,
         }
         self.say("optimizer", value, None, str(id(optimizer)))
         self.framework()
@@ -90,8 +90,6 @@ class Settings:
 
     def after_step(self, index: int) -> None:
         """Look again now and then."""
-        if index not in LOOKS and index % 10_000:
-            return
         self.threads()
         self.debug()
         for ref in list(self.ctx.points.roots.values()):
@@ -139,10 +137,14 @@ def install(ctx: Context, forwards: Forwards) -> Settings:
     def __enter__(self: Any) -> Any:
         if not is_compiling() and self._enabled and ctx.torch.is_grad_enabled():
             forwards.autocast = "bf16" if self.fast_dtype is ctx.torch.bfloat16 else "fp16"
-        return enter(self)
+        try:
+            return enter(self)
+        except BaseException as err:
+            strip(err)
+            raise
 
     ctx.undo.replace(autocast, "__enter__", __enter__)
-    rec.on_step_end.append(found.after_step)
+    rec.on_look.append(found.after_step)
     return found
 
 
@@ -150,6 +152,10 @@ def _noting_line(original: Any, settings: Settings) -> Any:
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         settings.anomaly_frame = settings.rec.frames.user_number() or settings.anomaly_frame
-        original(self, *args, **kwargs)
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as err:
+            strip(err)
+            raise
 
     return __init__

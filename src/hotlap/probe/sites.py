@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
+from threading import get_ident
+from types import FrameType
+from typing import Any
 
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import Recorder
 from hotlap.records.rows import Site
 
-__all__ = ["Pace", "Sites"]
+__all__ = ["Pace", "Place", "Sites", "counted"]
 
 
 class Pace:
@@ -30,31 +36,88 @@ class Pace:
         return True
 
 
+class Place:
+    """Calls of one operation from one line: running totals, and what of them was written."""
+
+    __slots__ = ("frame", "kind", "n", "ns", "op", "told_n", "told_ns")
+
+    def __init__(self, kind: str, op: str, frame: int) -> None:
+        self.kind = kind
+        self.op = op
+        self.frame = frame
+        self.n = self.ns = self.told_n = self.told_ns = 0
+
+
 class Sites:
-    """Counts by kind, operation and line."""
+    """Counts by kind, operation and line of the user's."""
 
     def __init__(self, rec: Recorder) -> None:
         self._rec = rec
-        self._counts: dict[tuple[str, str, int], list[int]] = {}
+        self._by_frame: dict[tuple[str, str, int], Place] = {}
         self._pace = Pace()
 
-    def count(self, kind: str, op: str, spent: int) -> None:
-        """One call of ``spent`` ns from the innermost user line above."""
+    def find(self, kind: str, op: str, caller: FrameType, known: dict[tuple[int, int], Place]) -> Place:
+        """The place of the innermost user line at ``caller`` or above. Put into ``known`` when it is ``caller``'s."""
         frames = self._rec.frames
-        frame = frames.user_frame(sys._getframe(2))
-        key = (kind, op, 0 if frame is None else frames.number(frame))
-        found = self._counts.get(key)
-        if found is None:
-            self._counts[key] = [1, spent]
-        else:
-            found[0] += 1
-            found[1] += spent
+        frame = frames.user_frame(caller)
+        number = 0 if frame is None else frames.number(frame)
+        place = self._by_frame.get((kind, op, number))
+        if place is None:
+            place = self._by_frame[kind, op, number] = Place(kind, op, number)
+        if frame is caller:
+            known[id(caller.f_code), caller.f_lasti] = place  # the table of frames keeps the code alive
+        return place
 
     def write(self, now: int, last: bool = False) -> None:
         """Emit rows when they are due."""
         if not last and not self._pace.due(now):
             return
-        counts, self._counts = self._counts, {}
-        for (kind, op, frame), (n, spent) in counts.items():
-            if frame:
-                self._rec.emit(Site(now, kind, op, frame, n, spent))
+        for place in list(self._by_frame.values()):
+            n, ns = place.n, place.ns
+            if n > place.told_n and place.frame:
+                self._rec.emit(Site(now, place.kind, place.op, place.frame, n - place.told_n, ns - place.told_ns))
+            place.told_n, place.told_ns = n, ns
+
+
+def counted(
+    rec: Recorder,
+    sites: Sites,
+    original: Callable[..., Any],
+    kind: str,
+    op: str,
+    phase: int,
+    compiling: Callable[[], bool],
+) -> Callable[..., Any]:
+    """``original`` timed as ``phase`` and counted by the line that calls it, where training runs and no phase is open.
+
+    ``compiling`` is asked first: a compiler that traces must meet no state of Hotlap's.
+    """
+    clock, here = rec.clock, sys._getframe
+    known: dict[tuple[int, int], Place] = {}
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if compiling():
+            return original(*args, **kwargs)
+        try:
+            if rec.cur is not None or rec.step_start is None or get_ident() != rec.thread:
+                return original(*args, **kwargs)
+            rec.cur = phase
+            rec.gc_ns = 0
+            rec.t0 = clock()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                if rec.cur == phase:
+                    spent = clock() - rec.t0 - rec.gc_ns
+                    rec.acc[phase] += spent
+                    rec.cur = None
+                    caller = here(1)
+                    place = known.get((id(caller.f_code), caller.f_lasti)) or sites.find(kind, op, caller, known)
+                    place.n += 1
+                    place.ns += spent
+        except BaseException as err:
+            strip(err)
+            raise
+
+    return call

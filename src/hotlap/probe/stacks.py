@@ -87,13 +87,16 @@ class StackSampler:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if not self._armed:
             return
-        if self.wanted is not None and not self.wanted():
-            return self._next()
-        late = time.monotonic() - self._due
-        key = (self._frames.stack(frame), self._phase())
-        count = 1 + min(MAX_COUNT, int(late / self._mean)) if late > 0 else 1
-        self._counts[key] = self._counts.get(key, 0) + count
-        self._next()
+        try:
+            if self.wanted is None or self.wanted():
+                late = time.monotonic() - self._due
+                key = (self._frames.stack(frame), self._phase())
+                count = 1 + min(MAX_COUNT, int(late / self._mean)) if late > 0 else 1
+                self._counts[key] = self._counts.get(key, 0) + count
+            self._next()
+        except Exception as err:  # it would come up in the middle of the script
+            self.disarm()
+            self._give_way(f"{type(err).__name__}: {err}")
 
     def disarm(self) -> None:
         """Stop sampling and put the signal back."""

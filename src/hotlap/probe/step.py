@@ -36,9 +36,9 @@ class Steps:
         self.updates = 0
         """Updates seen, of any optimizer."""
         self.on_first_update: list[Callable[[Any], None]] = []
-        self._others = 0
+        self.others = 0
         self._usual_gap = 0
-        self._opened: Any = None
+        self.opened: Any = None
 
     def meet(self, optimizer: Any) -> None:
         """The first update of an optimizer: it becomes the anchor."""
@@ -50,7 +50,7 @@ class Steps:
         if self.rec.step_index == 0 and not self.updates:
             self.rec.thread = get_ident()  # whoever trains is the training thread
         self.anchor = weakref.ref(optimizer)
-        self._others = self._usual_gap = 0
+        self.others = self._usual_gap = 0
         for group in optimizer.param_groups:
             self.validations.parameters.update(id(p) for p in group["params"])
         for callback in self.on_first_update:
@@ -69,20 +69,13 @@ class Steps:
             return None
         if self.ctx.points.validating:
             self.validations.end_by_backward()
-        if rec.step_start is None:
-            rec.sign_of_training()
-        if rec.cur == OPTIMIZER and self._opened is not None:
+        rec.sign_of_training()
+        if rec.cur == OPTIMIZER and self.opened is not None:
             rec.leave()  # an update that raised never came to its post-hook
-        if rec.cur is None:
-            rec.cur = OPTIMIZER
-            rec.gc_ns = 0
-            rec.t0 = rec.clock()
-            self._opened = optimizer
-        else:
-            self._opened = None
+        self.opened = optimizer if rec.enter(OPTIMIZER) else None
         for callback in self.ctx.points.before_step:
             callback(optimizer)
-        if self._opened is None:
+        if self.opened is None:
             return None
         if len(args) > 1 and callable(args[1]):
             return (args[0], self._outside(args[1]), *args[2:]), kwargs
@@ -107,16 +100,15 @@ class Steps:
 
         return run
 
-    def after(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def after(self, optimizer: Any) -> None:
         """Global post-hook."""
         rec = self.rec
         if get_ident() != rec.thread:
             return
-        if self._opened is optimizer:
-            self._opened = None
+        if self.opened is optimizer:
+            self.opened = None
             if rec.cur == OPTIMIZER:
-                rec.acc[OPTIMIZER] += rec.clock() - rec.t0 - rec.gc_ns
-                rec.cur = None
+                rec.leave()
         self.updated(optimizer)
 
     def updated(self, optimizer: Any) -> None:
@@ -124,14 +116,14 @@ class Steps:
         self.updates += 1
         anchor = self.anchor() if self.anchor is not None else None
         if anchor is optimizer:
-            self._usual_gap = max(self._usual_gap, self._others)
-            self._others = 0
+            self._usual_gap = max(self._usual_gap, self.others)
+            self.others = 0
             self.rec.end_step()
             return
-        self._others += 1
-        if anchor is None or self._others > max(PATIENCE, 4 * self._usual_gap):
+        self.others += 1
+        if anchor is None or self.others > max(PATIENCE, 4 * self._usual_gap):
             self.anchor = weakref.ref(optimizer)
-            self._others = self._usual_gap = 0
+            self.others = self._usual_gap = 0
             self.rec.end_step()
 
 
@@ -141,12 +133,48 @@ def install(ctx: Context, validations: Validations) -> Steps:
     steps = Steps(ctx, validations)
     is_compiling = torch.compiler.is_dynamo_compiling
 
+    clock, known, points = rec.clock, steps.known, ctx.points
+
     def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
-        return None if is_compiling() else steps.before(optimizer, args, kwargs)
+        if is_compiling():
+            return None
+        found = known.get(id(optimizer))
+        if (
+            found is None
+            or found() is not optimizer
+            or rec.cur is not None
+            or kwargs
+            or len(args) > 1
+            or points.before_step
+            or rec.step_start is None
+            or get_ident() != rec.thread
+        ):
+            return steps.before(optimizer, args, kwargs)
+        rec.cur = OPTIMIZER  # from here on as in Steps.before, without the calls
+        rec.gc_ns = 0
+        steps.opened = optimizer
+        rec.t0 = clock()
+        return None
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not is_compiling():
-            steps.after(optimizer, args, kwargs)
+        if is_compiling():
+            return
+        anchor = steps.anchor
+        if (
+            steps.opened is not optimizer
+            or rec.cur != OPTIMIZER
+            or anchor is None
+            or anchor() is not optimizer
+            or steps.others
+            or get_ident() != rec.thread
+        ):
+            return steps.after(optimizer)
+        now = clock()
+        rec.acc[OPTIMIZER] += now - rec.t0 - rec.gc_ns
+        rec.cur = None
+        steps.opened = None
+        steps.updates += 1
+        rec.close_step(now)
 
     hooks = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the submodule's name from itself
     ctx.undo.add(hooks.register_optimizer_step_pre_hook(before).remove)

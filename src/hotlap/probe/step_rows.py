@@ -6,6 +6,7 @@ that ten million steps take about 200,000 rows.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from hotlap.probe.recorder import RESIDUAL, StepRow
@@ -21,7 +22,7 @@ _N = len(PHASES)
 def _loss(value: Any) -> str:
     """A loss as JSON. Tensors are read here, on the writer's thread: a device has long computed them."""
     try:
-        number = float(value) if isinstance(value, int | float) else float(_item(value))
+        number = value if type(value) is float else float(_item(value))
     except (RuntimeError, ValueError, TypeError):
         return "null"  # freed, or a fake tensor: nothing was computed
     return repr(number) if number - number == 0 else "null"
@@ -38,6 +39,9 @@ class StepRows:
 
     def __init__(self, unmeasured: frozenset[int] = frozenset()) -> None:
         self.unmeasured = unmeasured
+        self._measured = itemgetter(*[k for k in range(_N) if k not in unmeasured])
+        phases = ",".join(["null" if k in unmeasured else "%d" for k in range(_N)])
+        self._form = '{"k":"step","i":%d,"n":%d,"t":%d,"w":%d,"p":[' + phases + '],"s":%d,"m":%d,"mx":%d%s}\n'
         self._rows = 0
         self._each = 1
         self._next_doubling = FULL
@@ -98,20 +102,11 @@ class StepRows:
         if self._rows >= self._next_doubling:
             self._each *= 2
             self._next_doubling += EACH
-        measured = sum(phases[:RESIDUAL])
-        values = phases[:RESIDUAL]
-        values.append(wall - measured if wall > measured else 0)
-        if self.unmeasured:
-            text = ",".join(["null" if k in self.unmeasured else str(v) for k, v in enumerate(values)])
-        else:
-            text = ",".join(map(str, values))
-        more = f',"lo":{lo},"lo_n":{lo_n}' if lo or lo_n else ""
-        if n > 1:
-            more += f',"mx":{longest}'
-        else:
-            more += f',"mx":{wall}'
+        phases[RESIDUAL] = 0
+        measured = sum(phases)
+        if wall > measured:
+            phases[RESIDUAL] = wall - measured
+        more = f',"lo":{lo},"lo_n":{lo_n}' if lo_n or lo else ""
         if losses:
             more += f',"l":[{",".join(map(_loss, losses[-8:]))}]'
-        return (
-            f'{{"k":"step","i":{index},"n":{n},"t":{start},"w":{wall},"p":[{text}],"s":{samples},"m":{micro}{more}}}\n'
-        )
+        return self._form % (index, n, start, wall, *self._measured(phases), samples, micro, longest, more)

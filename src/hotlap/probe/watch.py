@@ -11,7 +11,6 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-import hotlap
 from hotlap.probe import (
     backward,
     calls_per_line,
@@ -31,6 +30,7 @@ from hotlap.probe import (
 )
 from hotlap.probe.compiler_skip import skip_probes
 from hotlap.probe.context import Context, OnImport
+from hotlap.probe.file_header import header
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.memory import Telemetry
 from hotlap.probe.recorder import H2D, RESIDUAL, Recorder
@@ -40,7 +40,7 @@ from hotlap.probe.step_rows import StepRows
 from hotlap.probe.undo import Undo
 from hotlap.probe.writer import Writer
 from hotlap.records.call import Call
-from hotlap.records.rows import SCHEMA, End, Header, Mark, Note
+from hotlap.records.rows import End, Header, Mark, Note
 
 __all__ = ["Watch", "install"]
 
@@ -106,7 +106,10 @@ class Watch:
                 self.note(
                     "timeline", f"{lost} rows or writes were lost: {self._writer.file.failure or 'too many rows'}."
                 )
-        self._writer.close(End(time.monotonic_ns(), reason))
+        try:
+            self._writer.close(End(time.monotonic_ns(), reason))
+        except Exception as err:
+            self._writer.file.count_lost(f"{type(err).__name__}: {err}")
 
     def begin(self, unmeasured: frozenset[int]) -> None:
         """The probes are installed: make the writer ready."""
@@ -135,37 +138,7 @@ class Watch:
 
     def header(self, role: str, worker_id: int | None) -> Header:
         """First row of a file."""
-        cuda = self._torch.cuda
-        device = cuda.get_device_name() if role == "train" and cuda.is_available() and cuda.is_initialized() else "cpu"
-        return Header(
-            schema=SCHEMA,
-            hotlap=hotlap.__version__,
-            role=role,
-            pid=os.getpid(),
-            ppid=os.getppid(),
-            rank=_number("RANK", 0),
-            world=_number("WORLD_SIZE", 1),
-            argv=[str(a) for a in getattr(sys, "argv", [])],
-            cwd=_cwd(),
-            python=sys.version.split()[0],
-            torch=str(self._torch.__version__),
-            device=device,
-            t=time.monotonic_ns(),
-            unix_s=time.time(),
-            worker=worker_id,
-        )
-
-
-def _number(name: str, default: int) -> int:
-    text = os.environ.get(name, "")
-    return int(text) if text.isdigit() else default
-
-
-def _cwd() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return ""
+        return header(self._torch, role, worker_id)
 
 
 def _when_imported(module: str, callback: Callable[[Any], None]) -> None:

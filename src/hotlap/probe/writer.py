@@ -64,12 +64,12 @@ class Appender:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
                 self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             if self._torn:
-                return self._count("a row was cut off by a full disk")
+                return self.count_lost("a row was cut off by a full disk")
             written = os.write(self._fd, data)
             if written < len(data):
                 self._cut(written, data)
         except OSError as err:
-            self._count(err.strerror or str(err))
+            self.count_lost(err.strerror or str(err))
 
     def _cut(self, written: int, data: bytes) -> None:
         """The disk took a part: end the file at the last whole line, so that readers see no torn row in the middle."""
@@ -80,9 +80,10 @@ class Appender:
             os.ftruncate(self._fd, size - (written - whole))
         except OSError:
             self._torn = True
-        self._count("the disk is full")
+        self.count_lost("the disk is full")
 
-    def _count(self, why: str) -> None:
+    def count_lost(self, why: str) -> None:
+        """Something could not be written."""
         self.lost += 1
         self.failure = why
 
@@ -125,7 +126,10 @@ class Writer:
 
     def _run(self) -> None:
         while not self._stop.wait(self._flush_s):
-            self.flush()
+            try:
+                self.flush()
+            except Exception as err:  # a row that cannot be said (an object of the script's in it) is lost, and counted
+                self.file.count_lost(f"{type(err).__name__}: {err}")
 
     def flush(self) -> None:
         """Write what has come since the last flush. Nothing is written before :meth:`start`."""
