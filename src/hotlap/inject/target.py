@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import atexit
-import weakref
 from collections.abc import Callable
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.inject.guard import Guard
+from hotlap.inject.identities import Identities
 from hotlap.inject.on_import import on_import
 from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.module_walk import parameters_of
 from hotlap.probe.undo import Undo
 from hotlap.probe.watch import Watch
 from hotlap.records.call import Call
@@ -36,7 +37,7 @@ class GuestTarget:
         self._watch = watch
         self._guard = Guard(self.fail)
         self._exits: list[Callable[[], None]] = []
-        self._trained: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._trained = Identities()
         self._reported: str | None = None
 
     # --- the contract ---
@@ -63,12 +64,11 @@ class GuestTarget:
 
     def on_loader(self, callback: Callable[[DataLoader[Any]], None]) -> None:
         """Call back once for each training loader, before its first iteration."""
-        seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        seen = Identities()
         guarded = self._guard.callback(callback)
 
         def hook(loader: Any, validating: bool) -> None:
-            if not validating and loader not in seen:
-                seen.add(loader)
+            if not validating and seen.is_new(loader):
                 guarded(loader)
 
         self._hang(self._points.on_loader, hook)
@@ -89,12 +89,11 @@ class GuestTarget:
 
     def on_model(self, callback: Callable[[nn.Module], None]) -> None:
         """Call back once for each root module being trained, before its first training forward."""
-        seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        seen = Identities()
         guarded = self._guard.callback(callback)
 
         def hook(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if module.training and module not in seen and self._is_trained(module):
-                seen.add(module)
+            if module.training and self._is_trained(module) and seen.is_new(module):
                 guarded(module)
             return call(*args, **kwargs)
 
@@ -115,12 +114,11 @@ class GuestTarget:
 
     def on_optimizer(self, callback: Callable[[Optimizer], None]) -> None:
         """Call back once for each optimizer, before its first step."""
-        seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        seen = Identities()
         guarded = self._guard.callback(callback)
 
         def hook(optimizer: Any) -> None:
-            if optimizer not in seen:
-                seen.add(optimizer)
+            if seen.is_new(optimizer):
                 guarded(optimizer)
 
         self._hang(self._points.before_step, hook)
@@ -207,6 +205,6 @@ class GuestTarget:
             elif not torch.is_grad_enabled():
                 return False
             else:
-                known = any(p.requires_grad for p in module.parameters())
-            self._trained[module] = known
-        return known
+                known = any(p.requires_grad for p in parameters_of(module))
+            self._trained.put(module, known)
+        return bool(known)
