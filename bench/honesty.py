@@ -17,7 +17,7 @@ from typing import Any
 
 from results import save
 
-from hotlap.lap.measure import measure
+from hotlap.lap.measure import Question, measure
 from hotlap.lap.options import Options, Silent
 from hotlap.lap.session import Session
 from hotlap.machine.facts import read_machine
@@ -37,7 +37,8 @@ def against_itself(command: list[str], trials: int, seconds: float) -> list[Tria
             run = RunFolder.create(f"honesty-{k}", Path(folder) / "runs")
             options = Options(command=command, budget_s=120.0)
             with Session(options, read_machine(), run, Silent()) as session:
-                trial = measure(session, session.arm("one"), session.arm("other"), "itself", seconds, precision=0.0)
+                question = Question("itself", seconds, precision=0.0)
+                trial = measure(session, session.arm("one"), session.arm("other"), question)
             out.append(trial)
             print(f"  {k + 1:2d}  {_told(trial)}", flush=True)
         os.chdir(HERE)
