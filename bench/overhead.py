@@ -1,6 +1,6 @@
 """What watching costs: the loop time of a script bare and watched, in interleaved runs, and TraceML's on the same loop.
 
-    python bench/overhead.py [--runs 5] [--traceml]
+    python bench/overhead.py [--runs 10] [--traceml]
 
 Times the loop inside the script (from step 50 to the end), and the whole process beside it. ``--traceml`` installs
 ``traceml-ai`` into an environment of its own, on top of the packages here, and follows its documented use for a plain
@@ -19,6 +19,8 @@ import tempfile
 import time
 import venv
 from pathlib import Path
+
+from step_cost import bootstrap, measure
 
 from hotlap.inject.door import environment
 from hotlap.records.call import Call
@@ -60,7 +62,7 @@ with open(out, "w") as file:
     file.write(str((time.perf_counter() - begun) / (steps - 50)))
 """
 
-LOOPS = {"2 ms": (3000, 512, 64), "50 ms": (200, 2048, 640)}
+LOOPS = {"2 ms": (1050, 512, 64), "50 ms": (150, 2048, 640)}
 """Steps, width of the model, batch; step times as on the machine of the published figures."""
 
 
@@ -98,15 +100,23 @@ def once(arm: str, script: Path, loop: tuple[int, int, int], folder: Path, trace
 
 
 def percent(values: list[float], bare: list[float]) -> str:
-    """Median overhead of paired runs, and their range, in percent."""
-    ratios = [100 * (v / b - 1) for v, b in zip(values, bare, strict=True)]
-    return f"{statistics.median(ratios):+.1f} % [{min(ratios):+.1f}, {max(ratios):+.1f}]"
+    """Median overhead of paired runs in percent, with the 95 % range of its bootstrap."""
+    middle, low, high = bootstrap([100 * (v / b - 1) for v, b in zip(values, bare, strict=True)])
+    return f"{middle:+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+
+def direct(loop: tuple[int, int, int], blocks: int = 15) -> str:
+    """The cost of one step within one process (bench/step_cost.py), for a model of this size."""
+    bare, watched = measure(blocks, loop[1], loop[2])
+    middle, low, high = bootstrap([(w - b) * 1e6 for b, w in zip(bare, watched, strict=True)])
+    share = middle / 1e4 / statistics.median(bare)
+    return f"{middle:.0f} us per step [{low:.0f}, {high:.0f}], {share:.2f} %"
 
 
 def main() -> None:
     """Interleave the arms, print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=10, help="pairs of runs, in the order ABBA")
     parser.add_argument("--loop", choices=list(LOOPS), help="only this loop")
     parser.add_argument("--traceml", action="store_true")
     options = parser.parse_args()
@@ -128,6 +138,8 @@ def main() -> None:
             bare = [v[0] for v in seen["bare"]]
             whole = [v[1] for v in seen["bare"]]
             lines.append(f"{label} loop: bare step {statistics.median(bare) * 1e3:.2f} ms")
+            if label == "2 ms":
+                lines.append(f"  hotlap in one process: {direct(loop)}")
             for arm in arms[1:]:
                 inside = percent([v[0] for v in seen[arm]], bare)
                 lines.append(f"  {arm:<10} loop {inside}   whole process {percent([v[1] for v in seen[arm]], whole)}")
