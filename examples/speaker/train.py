@@ -125,7 +125,7 @@ class Block(nn.Module):
 class SpeakerNet(nn.Module):
     """Log-mel, ResNet-SE, attentive statistics pooling, embedding (batch, 256)."""
 
-    def __init__(self, channels=(40, 72, 128, 192), dim=256):
+    def __init__(self, channels=(48, 88, 144, 208), dim=256):
         super().__init__()
         self.features = LogMel()
         self.stem = nn.Sequential(
@@ -212,8 +212,8 @@ def parse_args():
     parser.add_argument("--steps", type=int, default=0, help="stop after so many steps (0: all epochs)")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--val-every", type=int, default=60)
-    parser.add_argument("--save-every", type=int, default=20)
+    parser.add_argument("--val-every", type=int, default=120)
+    parser.add_argument("--save-every", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     return parser.parse_args()

@@ -25,6 +25,9 @@ __all__ = ["Guest", "attach_call", "attach_from_environment"]
 HOST_CHECK_S = 1.0
 """How often a watched script looks whether Hotlap is still there."""
 
+REPORT_AT = frozenset({12, 40, 120, 400})
+"""Steps after which levers report; at the end of the process they do so anyway."""
+
 _guest: Guest | None = None
 
 
@@ -52,6 +55,15 @@ class Guest:
                 lever.apply(target, move.setting)
             except Exception as err:
                 target.fail(err)
+
+        if self.targets:
+            self.points.on_step_end.append(self._report)
+
+    def _report(self, step: int) -> None:
+        """Say now and then what each lever has changed, so that one without effect is known early."""
+        if step in REPORT_AT:
+            for target in self.targets:
+                target.report()
 
     def detach(self) -> None:
         """Put everything back."""

@@ -17,7 +17,7 @@ __all__ = ["Baseline", "rediagnose", "run_baseline", "script_name"]
 
 BASELINE_SHARE = 0.15
 """Share of the budget for the first run."""
-LEAST_S = 16.0
+LEAST_S = 13.0
 """Seconds of training wanted at least: something periodic (validation, checkpoints) should be among them."""
 MIN_STEPS = 40
 """Steps wanted before anything is said (fewer only when the time is up)."""

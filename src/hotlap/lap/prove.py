@@ -18,7 +18,7 @@ from hotlap.records.trials import Interval, Trial
 
 __all__ = ["final_proof", "nothing_changed"]
 
-MEASURE_S = 22.0
+MEASURE_S = 18.0
 
 
 def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Proof, Trial, Findings]:

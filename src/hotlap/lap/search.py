@@ -19,9 +19,9 @@ from hotlap.trial.arm import Arm
 
 __all__ = ["Search", "search"]
 
-SEARCH_UNTIL = 0.68
+SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
-MEASURE_S = 16.0
+MEASURE_S = 14.0
 """At most; most comparisons are settled long before."""
 CLOSE_TO_ROOF = 0.97
 """At this share of the roof only numeric levers go on: the rest is smaller than what a trial can see."""
