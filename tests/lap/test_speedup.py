@@ -1,4 +1,4 @@
-"""A whole lap on a small script that waits for its data: found, confirmed, sped up, proved, kept, and nothing touched."""
+"""A whole lap on a small script that waits for its data: found, sped up, proved, kept, and nothing touched."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ def test_a_whole_lap(tmp_path: Path) -> None:
     assert result["speedup"]["low"] > 1.2
     first = result["findings"][0]
     assert first["cause"] in ("too-few-workers", "augment")
-    assert any(f["confirmed"] for f in result["findings"])
     assert first["where"][0]["file"] == str(tmp_path / "train.py")
     assert 0 < result["roof"]["share"] < 0.8
 

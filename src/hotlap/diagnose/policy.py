@@ -41,6 +41,8 @@ class Policy:
     """Part of the workers' load time off the CPU, without reads, that shows the fight."""
     autocast_prior: float = 1 / 3
     """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
+    page_fault_s: float = 5e-7
+    """Seconds that a minor page fault costs: a trap, and a page to clear. Prior: 0.2-0.7 us on guests."""
     small_compute_s: float = 0.002
     """On a CPU, compute per step below which Python and dispatch bound it, so that no type or layout helps ..."""
     full_compute_s: float = 0.012

@@ -56,7 +56,11 @@ class Telemetry:
             self._works = False
             return
         read, written = _io()
-        self._rec.emit(Tick(now, rss, time.process_time_ns(), self._children_rss(), read, written, self._device()))
+        import resource  # not everywhere, but where there is a /proc
+
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        cpu = time.process_time_ns()
+        self._rec.emit(Tick(now, rss, cpu, self._children_rss(), read, written, self._device(), minor_faults=faults))
 
     def _children_rss(self) -> int | None:
         total = 0

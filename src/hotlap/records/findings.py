@@ -40,6 +40,7 @@ CAUSES: dict[str, str] = {
     "autograd-debug": "Anomaly detection or a profiler was left on.",
     "precision": "Compute runs in fp32 where this machine has a faster type.",
     "memory-format": "Convolutions run in NCHW where channels-last is faster.",
+    "page-faults": "Freed memory goes back to the system and is faulted in again at each step.",
     "optimizer-loop": "The optimizer updates parameter by parameter.",
     "python-loop": "A Python loop of small operations inside the forward.",
     "host-work": "The script's own Python between the phases takes the time.",

@@ -172,6 +172,8 @@ class Tick:
     write_bytes: int | None = None
     device_bytes: int | None = None
     device_busy_frac: float | None = None
+    minor_faults: int | None = None
+    """Page faults of this process so far that needed no reading from disk."""
 
 
 @dataclass(frozen=True)

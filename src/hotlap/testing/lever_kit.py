@@ -172,7 +172,9 @@ class LeverConformance:
         with LocalTarget(str(tmp_path)) as target:
             lever.apply(target, _offer(lever)[2][0])
             losses = self.train_bare()
-        assert target.changes == 0 and losses == expected
+        assert losses == expected
+        # a lever on the process itself (its allocator) has something to change in any training
+        assert target.changes == 0 or getattr(lever, "PROCESS_WIDE", False)
 
 
 def _fingerprint() -> dict[str, Any]:
