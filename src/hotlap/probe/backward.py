@@ -56,7 +56,7 @@ class _Losses:
 
 
 def install(ctx: Context, validations: Validations, loads: Loads) -> None:
-    """Replace ``torch.autograd.backward`` and ``GradScaler.scale``.
+    """Replace ``torch.autograd.backward`` (and ``GradScaler.scale``).
 
     ``loads`` is told at each backward: the batches fetched until now were trained on.
     """
@@ -108,6 +108,13 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
             raise
 
     ctx.undo.replace(torch.autograd, "backward", backward)
+    _watch_scaling(ctx, losses)
+
+
+def _watch_scaling(ctx: Context, losses: _Losses) -> None:
+    """``GradScaler.scale``: what it is given is the loss as the script computed it."""
+    torch = ctx.torch
+    is_compiling = torch.compiler.is_dynamo_compiling
     scale = torch.amp.GradScaler.scale
 
     @functools.wraps(scale)

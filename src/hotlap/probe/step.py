@@ -181,6 +181,13 @@ def install(ctx: Context, validations: Validations) -> Steps:
     ctx.undo.add(hooks.register_optimizer_step_post_hook(after).remove)
     for owner in (torch.optim.Optimizer, torch.nn.Module):
         _watch_zero_grad(ctx, owner)
+    _watch_scaler(ctx, steps)
+    return steps
+
+
+def _watch_scaler(ctx: Context, steps: Steps) -> None:
+    """``GradScaler.step``: a step that it skips (an overflow) is one all the same."""
+    torch, rec = ctx.torch, ctx.rec
     scaler_step = torch.amp.GradScaler.step
 
     @functools.wraps(scaler_step)
@@ -200,7 +207,6 @@ def install(ctx: Context, validations: Validations) -> Steps:
         return result
 
     ctx.undo.replace(torch.amp.GradScaler, "step", step)
-    return steps
 
 
 def _watch_zero_grad(ctx: Context, owner: Any) -> None:

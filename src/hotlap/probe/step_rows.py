@@ -52,7 +52,7 @@ class StepRows:
         lines = []
         for step in steps:
             if self._each == 1:
-                lines.append(self._line(step[0], 1, step[1], step[2], step[3], *step[4:8], step[2], step[8]))
+                lines.append(self._line((step[0], 1, step[1], step[2], step[3], *step[4:8], step[2], step[8])))
             else:
                 self._add(step)
                 assert self._sum is not None
@@ -65,7 +65,7 @@ class StepRows:
         if self._sum is None:
             return []
         total, self._sum = self._sum, None
-        return [self._line(*total)]
+        return [self._line(total)]
 
     def _add(self, step: StepRow) -> None:
         total = self._sum
@@ -84,20 +84,9 @@ class StepRows:
             total[9] = step[2]
         total[10] = step[8]
 
-    def _line(
-        self,
-        index: int,
-        n: int,
-        start: int,
-        wall: int,
-        phases: list[int],
-        samples: int,
-        micro: int,
-        lo: int,
-        lo_n: int,
-        longest: int,
-        losses: list[Any],
-    ) -> str:
+    def _line(self, total: Any) -> str:
+        """``total``: index, n, start, wall, phases, samples, micro-batches, lo, lo_n, longest, losses."""
+        index, n, start, wall, phases, samples, micro, lo, lo_n, longest, losses = total
         self._rows += 1
         if self._rows >= self._next_doubling:
             self._each *= 2
