@@ -44,7 +44,7 @@ def loads(cls: type[T], text: str, name: str = "document") -> T:
     except json.JSONDecodeError as err:
         raise RecordError(f"{name} is not valid JSON: {err}.") from err
     for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
-        if field.name == "schema" and isinstance(field.default, str):
+        if field.name == "schema" and isinstance(field.default, str) and isinstance(data, dict) and "schema" in data:
             check_schema(data, field.default, name)
     return typing.cast(T, decode(cls, data, name))
 
