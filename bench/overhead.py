@@ -20,6 +20,7 @@ import time
 import venv
 from pathlib import Path
 
+from results import save
 from step_cost import bootstrap, measure
 
 from hotlap.inject.door import environment
@@ -119,8 +120,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10, help="pairs of runs, in the order ABBA")
     parser.add_argument("--loop", choices=list(LOOPS), help="only this loop")
     parser.add_argument("--traceml", action="store_true")
+    parser.add_argument("--save", action="store_true", help="write bench/results/overhead.json")
     options = parser.parse_args()
-    lines = []
+    lines: list[str] = []
+    raw: dict[str, dict[str, list[tuple[float, float]]]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         script = folder / "loop.py"
@@ -135,6 +138,7 @@ def main() -> None:
                 for arm in arms if run % 2 else arms[::-1]:
                     seen[arm].append(once(arm, script, loop, folder, traceml))
                 print(f"{label} run {run + 1}/{options.runs}", {a: f"{v[-1][0] * 1e3:.3f} ms" for a, v in seen.items()})
+            raw[label] = seen
             bare = [v[0] for v in seen["bare"]]
             whole = [v[1] for v in seen["bare"]]
             lines.append(f"{label} loop: bare step {statistics.median(bare) * 1e3:.2f} ms")
@@ -143,6 +147,8 @@ def main() -> None:
             for arm in arms[1:]:
                 inside = percent([v[0] for v in seen[arm]], bare)
                 lines.append(f"  {arm:<10} loop {inside}   whole process {percent([v[1] for v in seen[arm]], whole)}")
+    if options.save:
+        save("overhead", {"seconds_per_step_and_whole_process": raw, "told": lines})
     print("\n".join(lines))
 
 

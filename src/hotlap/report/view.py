@@ -61,10 +61,20 @@ class Report:
 
     def brief(self, text: str) -> str:
         """Text with files named from the script's folder (``/home/me/proj/train.py`` -> ``train.py``) or package."""
-        folder = self.script.rpartition("/")[0]
+        folder = self._folder
         if folder.startswith("/") and len(folder) > 1:
             text = text.replace(folder + "/", "")
         return re.sub(r"/\S*/(?:site|dist)-packages/", "", text)
+
+    @property
+    def _folder(self) -> str:
+        """The script's folder; where the script was named relatively, from a finding in it. Empty when not known."""
+        script = self.script
+        if script.startswith("/"):
+            return script.rpartition("/")[0]
+        tail = "/" + script.removeprefix("./")
+        findings = self.findings.findings if self.findings is not None else []
+        return next((w.file[: -len(tail)] for f in findings for w in f.where if w.file.endswith(tail)), "")
 
     @property
     def all_notes(self) -> list[str]:
