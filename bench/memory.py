@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from results import save
+
 from hotlap.inject.door import environment
 from hotlap.records.call import Call
 
@@ -47,9 +49,13 @@ def main() -> None:
     """Run both, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100_000)
-    steps = parser.parse_args().steps
+    parser.add_argument("--save", action="store_true", help="write bench/results/memory.json")
+    options = parser.parse_args()
+    steps = options.steps
     with tempfile.TemporaryDirectory() as name:
         bare, watched = (peak_mb(steps, Path(name), arm) for arm in (False, True))
+    if options.save:
+        save("memory", {"steps": steps, "bare_mb": bare, "watched_mb": watched, "added_mb": watched - bare})
     print(f"{steps:,} steps: bare {bare:.0f} MB, watched {watched:.0f} MB")
     verdict = "below" if watched - bare <= LIMIT_MB else "ABOVE"
     print(f"watching adds {watched - bare:.1f} MB ({verdict} the limit of {LIMIT_MB:.0f} MB)")
