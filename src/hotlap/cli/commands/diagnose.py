@@ -56,7 +56,7 @@ def execute(args: argparse.Namespace) -> int:
     try:
         if not short:
             code = _watch(command, folder)
-        machine = read_machine()
+        machine = read_machine(sandbox=sandbox.available())
         folder.write("machine.json", machine)
         if not short:
             outcome.findings = _findings(folder, machine, code)

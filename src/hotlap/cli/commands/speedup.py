@@ -19,6 +19,7 @@ from hotlap.records.errors import HotlapError
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report.progress import Live
 from hotlap.report.view import Report
+from hotlap.trial import sandbox
 
 NAME = "speedup"
 HELP = "make this training faster, by measurement"
@@ -37,7 +38,7 @@ def execute(args: argparse.Namespace) -> int:
     """Run the lap; print the report of whatever it reached, also after Ctrl-C."""
     command = check_command(args.script)
     options = measuring_options(args, command, DEFAULT_BUDGET_S)
-    machine = read_machine()
+    machine = read_machine(sandbox=sandbox.available())
     started = time.monotonic()
     folder, run = new_run(NAME, command, args.runs)
     folder.write("machine.json", machine)
