@@ -93,6 +93,31 @@ def test_seeds_are_shifted(tmp_path: Path) -> None:
     assert first.stdout != other.stdout
 
 
+REPLAYED = """
+import torch
+class Told(torch.utils.data.Dataset):
+    def __len__(self):
+        return 24
+    def __getitem__(self, index):
+        print(index)
+        return torch.ones(4)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(Told(), batch_size=4):
+    model(x).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_trial_replays_the_first_batches(tmp_path: Path) -> None:
+    done, timeline = run(tmp_path, REPLAYED, mode="trial", replay_batches=2)
+    assert timeline is not None
+    assert timeline.n_steps == 6
+    assert [int(line) for line in done.stdout.split()] == [*range(8)] * 3
+    done, _ = run(tmp_path, REPLAYED)
+    assert [int(line) for line in done.stdout.split()] == [*range(24)]
+
+
 VALIDATING = TRAINING.replace(
     "for epoch in range(2):",
     """

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hotlap.inject.ablation import ablate
 from hotlap.inject.on_import import on_import
+from hotlap.inject.replay import replay_indices
 from hotlap.inject.seeding import offset_seeds
 from hotlap.inject.target import GuestTarget
 from hotlap.lever.registry import levers
@@ -100,6 +101,8 @@ def attach_call(call: Call) -> Guest:
     guest = _guest = Guest(call)
     if call.seed_offset or call.mode == "trial":
         offset_seeds(call.seed_offset, guest.undo, on_import)
+    if call.replay_batches and call.mode == "trial":
+        replay_indices(call.replay_batches, guest.points)
     for what in call.ablate:
         ablate(what, call, guest.points, guest.undo, guest.watch)
     guest.pull_levers()

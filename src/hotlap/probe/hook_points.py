@@ -17,8 +17,6 @@ __all__ = ["HookPoints"]
 class HookPoints:
     """Lists of callables; order is order of registration, the last one registered is the outermost wrapper."""
 
-    before_import_of_torch_user: list[Callable[[], None]] = field(default_factory=list)
-    """Unused by probes; called by the guest when torch is ready."""
     on_loader: list[Callable[[Any, bool], None]] = field(default_factory=list)
     """``(loader, validating)`` at each ``DataLoader.__iter__``, before the iterator is made."""
     wrap_iterator: list[Callable[[Any, Any, bool], Any]] = field(default_factory=list)
