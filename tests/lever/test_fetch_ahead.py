@@ -72,7 +72,7 @@ def test_leaving_the_loop_ends_the_thread() -> None:
 def test_the_process_ends_in_the_middle_of_an_epoch() -> None:
     code = (
         "import itertools, torch\nfrom hotlap.lever.fetch_ahead import FetchAhead\n"
-        "r = FetchAhead((torch.ones(10) for _ in itertools.count()), 2).outer()\nnext(r)\nprint('done')"
+        "r = FetchAhead((torch.ones(10**6) for _ in itertools.count()), 200).outer()\nnext(r)\nprint('done')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

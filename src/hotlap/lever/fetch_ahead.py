@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 import weakref
@@ -11,6 +12,14 @@ from typing import Any
 __all__ = ["FetchAhead"]
 
 _DATA, _ERROR, _END = 0, 1, 2
+_RUNNING: weakref.WeakSet[FetchAhead] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """A thread that is inside torch when the interpreter goes away is torn out of C++ code, which aborts the process."""
+    for ahead in list(_RUNNING):
+        ahead.stop()
 
 
 class FetchAhead:
@@ -51,6 +60,7 @@ class FetchAhead:
 
         grad = torch.is_grad_enabled()
         self._thread = threading.Thread(target=self._run, args=(grad,), name="hotlap-fetch-ahead", daemon=True)
+        _RUNNING.add(self)
         self._thread.start()
 
     def _run(self, grad: bool) -> None:
