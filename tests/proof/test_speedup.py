@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from hotlap.proof.speedup import MIN_PAIRS, half_width, pair_log_ratios, ratio_interval
+from hotlap.proof.speedup import MIN_PAIRS, UNKNOWN_LAUNCH_FRAC, half_width, pair_log_ratios, ratio_interval
 from hotlap.records.trials import Window
 
 SECOND = 10**9
@@ -126,6 +127,54 @@ def test_the_interval_covers_the_truth() -> None:
     g = np.random.default_rng(5)
     missed = [compare(g, 12, 0.6, False, 1.4)[2] for _ in range(400)]
     assert np.mean(missed) <= 0.05
+
+
+def launches(g: np.random.Generator, n: int, truth: float, two_modes: bool) -> list[Window]:
+    """``n`` pairs of launches, each launch slower or faster for its whole life: by 8 %, or in one of two modes."""
+    out: list[Window] = []
+    for launch in range(n):
+        luck = 0.28 * g.integers(0, 2, 2) if two_modes else 0.08 * g.standard_normal(2)
+        noise = step_noise(g, 16, 0.6, False)
+        pair = windows(list(0.1 * truth * np.exp(luck[0] + noise[0::2])), list(0.1 * np.exp(luck[1] + noise[1::2])))
+        out += [dataclasses.replace(w, launch=launch, t=w.t + launch * 1000 * SECOND) for w in pair]
+    return out
+
+
+def test_launches_that_differ_widen_the_interval_as_much_as_they_should() -> None:
+    g = np.random.default_rng(2)
+    found = [ratio_interval(launches(g, 4, 1.0, False)) for _ in range(1500)]
+    assert all(i is not None and i.launches == 4 for i in found)
+    claims = sum(i is not None and not i.low <= 1.0 <= i.high for i in found)
+    assert claims <= 0.03 * len(found)  # 2 % is the promise
+    one = [ratio_interval(launches(g, 1, 1.0, False)) for _ in range(300)]
+    assert sum(i is not None and not i.low <= 1.0 <= i.high for i in one) > 0.2 * len(
+        one
+    )  # what one launch would claim
+
+
+def test_launches_of_two_modes_are_rarely_taken_for_a_gain() -> None:
+    g = np.random.default_rng(4)
+    found = [ratio_interval(launches(g, 4, 1.0, True)) for _ in range(1500)]
+    assert sum(i is not None and i.low > 1.0 for i in found) <= 0.02 * len(found)
+
+
+def test_a_large_gain_is_seen_over_launches_that_differ() -> None:
+    g = np.random.default_rng(6)
+    found = [ratio_interval(launches(g, 4, 3.0, False)) for _ in range(200)]
+    assert sum(i is not None and i.low > 1.0 for i in found) >= 0.99 * len(found)
+
+
+def test_few_launches_cost_an_allowance() -> None:
+    g = np.random.default_rng(8)
+    one = ratio_interval(launches(g, 1, 1.2, False), launch_frac=UNKNOWN_LAUNCH_FRAC)
+    assert one is not None and one.launches == 1 and one.high / one.low > 1.25**2
+
+
+def test_a_launch_with_too_few_windows_does_not_count() -> None:
+    g = np.random.default_rng(9)
+    three = launches(g, 3, 1.0, False)
+    stump = [dataclasses.replace(w, launch=7, steady_s=9.0) for w in windows([0.1] * 2, [0.1] * 2)]
+    assert ratio_interval([*three, *stump]) == ratio_interval(three)
 
 
 def test_a_real_gain_is_found_within_eight_pairs() -> None:

@@ -65,7 +65,7 @@ def test_every_key_is_documented() -> None:
 
 def test_contract_of_the_scored_keys() -> None:
     out = to_json(sample.speedup())
-    assert out["speedup"] == {"ratio": 6.93, "low": 6.71, "high": 7.18, "level": 0.95}
+    assert out["speedup"] == {"ratio": 6.93, "low": 6.71, "high": 7.18, "level": 0.95, "launches": 1}
     assert out["levers"][0]["measured"]["ratio"] == 3.04 and out["levers"][0]["kept"] is True
     assert out["levers"][4]["measured"] is None
     assert out["findings"][0]["where"][0] == {

@@ -78,7 +78,7 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
         sandbox=not args.no_sandbox,
         scratch=args.scratch,
         runs=args.runs,
-        seeds=getattr(args, "seeds", 3),
+        seeds=getattr(args, "seeds", 4),
         margin=getattr(args, "margin", None),
         confirm=not args.no_confirm,
     )
@@ -94,7 +94,9 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--only", metavar="LEVER", action="append", help="try only this lever (repeatable)")
     parser.add_argument("--skip", metavar="LEVER", action="append", help="do not try this lever (repeatable)")
-    parser.add_argument("--seeds", metavar="N", type=_positive, default=3, help="seeds for the proof of quality (3)")
+    parser.add_argument(
+        "--seeds", metavar="N", type=_positive, default=4, help="launches of each arm in the proof, a seed for each (4)"
+    )
     parser.add_argument("--margin", metavar="SHARE", type=float, help="non-inferiority margin of the loss, e.g. 0.02")
     parser.add_argument(
         "--plan", metavar="FILE", type=Path, default=Path("fast.yaml"), help="where to write the plan (fast.yaml)"

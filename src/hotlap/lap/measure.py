@@ -43,6 +43,10 @@ class Question:
     """Ablation of the candidate: periodic work of that kind no longer happens there (which is checked)."""
     startup_s: float = 0.0
     """What the candidate's levers need to start (compilation)."""
+    whole: bool = False
+    """Use all of the time, whatever the interval says: several such comparisons make one answer."""
+    warm_steps: int = 0
+    """Steps after which the candidate's caches are warm."""
 
 
 def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question) -> Trial:
@@ -65,6 +69,8 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
             WINDOWS,
             seconds=question.seconds,
             precision=question.precision,
+            stop_early=not question.whole,
+            candidate_warmup_steps=question.warm_steps,
             first_step_s=FIRST_STEP_S + question.startup_s,
         ),
         interval,

@@ -24,7 +24,8 @@ class Options:
     sandbox: bool = True
     scratch: str | None = None
     runs: Path | None = None
-    seeds: int = 3
+    seeds: int = 4
+    """Pairs of launches of the proof, each with a seed of its own."""
     margin: float | None = None
     """Non-inferiority margin of the loss (share); None: from the baseline's own spread."""
     confirm: bool = True

@@ -1,4 +1,4 @@
-"""The proof of a lap: the unmodified script against the plan once more, the plan against its roof, and the losses."""
+"""The proof of a lap: the unmodified script against the plan, launched several times, the roof, and the losses."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from dataclasses import replace
 
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, rediagnose
+from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.roof import measure_roof
-from hotlap.lap.search import Search
-from hotlap.lap.seeds import loss_curves
+from hotlap.lap.search import REPLAY_BATCHES, Search, warm_steps
 from hotlap.lap.session import Session
 from hotlap.proof.verdict import prove
 from hotlap.records.findings import Finding, Findings, Roof
 from hotlap.records.proof import Proof, Quality
 from hotlap.records.trials import Interval, Trial
+from hotlap.trial.arm import Arm
 
 __all__ = ["final_proof", "nothing_changed"]
 
-MEASURE_S = 18.0
+FIRST_S = 9.0
+"""Measuring time of the first pair of launches; the others share what the budget leaves."""
+LAUNCHES_UNTIL = 0.97
+"""Share of the budget by which all launches must be done."""
 
 
 def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Proof, Trial, Findings]:
@@ -26,16 +30,19 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
 
     Also gives the findings of the unmodified script over all that it has run by now, the roof included.
     """
-    session.stage = "proof: speed"
-    seconds = min(MEASURE_S, max(8.0, session.left_s(0.85)))
-    trial = measure(session, baseline.arm, state.incumbent, Question("proof", seconds, precision=0.015))
-    ratio = trial.interval.ratio if trial.interval is not None else state.cumulative
+    session.stage = f"proof: launch 1 of {session.options.seeds}"
+    launches = Launches(measure(session, baseline.arm, state.incumbent, Question("proof", FIRST_S, whole=True)))
     roof, roof_trial = measure_roof(session, state.incumbent, state.findings, state.moves)
     state.trials.append(roof_trial)
-    findings = _over_all(session, baseline, roof, ratio)
-    session.discard(baseline.arm)
     session.discard(state.incumbent)
-    curves = loss_curves(session, state, trial, findings.throughput.step_s, ratio)
+    first = rediagnose(session, baseline.arm)
+    session.discard(baseline.arm)
+    _launch_again(session, state, launches)
+    trial = launches.trial()
+    session.folder.write("trials/proof.json", trial)
+    ratio = trial.interval.ratio if trial.interval is not None else state.cumulative
+    findings = _over_all(baseline.findings, first, roof, ratio)
+    curves = _loss_curves(state, launches)
     now = findings.throughput.samples_per_s
     proof = prove(
         trial,
@@ -55,13 +62,31 @@ def nothing_changed() -> Proof:
     return Proof(Interval(1.0, 1.0, 1.0, 1.0), quality, claimed=False)
 
 
-def _over_all(session: Session, baseline: Baseline, roof: Roof | None, ratio: float) -> Findings:
+def _launch_again(session: Session, state: Search, launches: Launches) -> None:
+    """More pairs of launches, a seed for each. Where the plan's cache was warmed on replayed batches, both arms replay
+    them, so that their losses can be compared."""
+    replay = REPLAY_BATCHES if state.replayed else 0
+
+    def arm(label: str, seed: int) -> Arm:
+        moves = state.moves if label == "candidate" else []
+        return session.arm(f"proof{seed}-{label}", moves=moves, seed_offset=seed, replay_batches=replay)
+
+    steps = 0 if replay else warm_steps(state.moves, state.findings)
+    launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, steps)
+
+
+def _loss_curves(state: Search, launches: Launches) -> dict[str, list[list[float]]]:
+    """Per arm one loss curve per seed. The first pair of launches tells nothing when only its candidate replayed."""
+    pairs = launches.losses if state.replayed else [launches.first.losses, *launches.losses]
+    told = [pair for pair in pairs if pair.get("baseline") and pair.get("candidate")]
+    return {label: [pair[label] for pair in told] for label in ("baseline", "candidate")}
+
+
+def _over_all(first: Findings, fresh: Findings | None, roof: Roof | None, ratio: float) -> Findings:
     """The baseline's findings over its whole run: by now it may have met what its first part had not (validation).
 
     What was confirmed stays confirmed; the roof becomes the higher of the two that were measured.
     """
-    first = baseline.findings
-    fresh = rediagnose(session, baseline.arm)
     findings = first
     if fresh is not None:
         known = {f.cause for f in first.findings}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hotlap.lap.baseline import Baseline, rediagnose
@@ -17,7 +18,7 @@ from hotlap.records.trials import LeverResult, Trial
 from hotlap.report import units
 from hotlap.trial.arm import Arm
 
-__all__ = ["Search", "search"]
+__all__ = ["REPLAY_BATCHES", "Search", "search", "warm_steps"]
 
 SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
@@ -91,7 +92,13 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay, on_trial=candidate.lever)
     session.stage = f"try {candidate.lever}"
     seconds = min(MEASURE_S, session.left_s(SEARCH_UNTIL))
-    question = Question(candidate.lever, seconds, candidate.setting, startup_s=candidate.gain.startup_s)
+    question = Question(
+        candidate.lever,
+        seconds,
+        candidate.setting,
+        startup_s=candidate.gain.startup_s,
+        warm_steps=0 if replay else warm_steps([*state.moves, move], state.findings),
+    )
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
     choice = choose(trial)
@@ -150,9 +157,18 @@ def describe(result: LeverResult) -> str:
 
 def _needs_replay(candidate: Candidate, findings: Findings) -> bool:
     """A cache pays from the second epoch on; a long epoch is shortened so that the trial can see it."""
+    epoch_steps = _epoch_steps(findings)
+    return candidate.lever.startswith("cache-") and epoch_steps * findings.throughput.step_s > LONG_EPOCH_S
+
+
+def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
+    """Steps until the caches among ``moves`` are warm: one epoch, where it is short enough to be waited for."""
+    epoch_steps = _epoch_steps(findings)
+    if not any(move.lever.startswith("cache-") for move in moves):
+        return 0
+    return epoch_steps if epoch_steps * findings.throughput.step_s <= LONG_EPOCH_S else 0
+
+
+def _epoch_steps(findings: Findings) -> int:
     loader = findings.script.loader
-    if not candidate.lever.startswith("cache-") or loader is None:
-        return False
-    if loader.batches_per_epoch is None:
-        return False
-    return loader.batches_per_epoch * findings.throughput.step_s > LONG_EPOCH_S
+    return (loader.batches_per_epoch or 0) if loader is not None else 0

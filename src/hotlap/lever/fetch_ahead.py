@@ -17,7 +17,7 @@ _RUNNING: weakref.WeakSet[FetchAhead] = weakref.WeakSet()
 
 @atexit.register
 def _stop_all() -> None:
-    """A thread that is inside torch when the interpreter goes away is torn out of C++ code, which aborts the process."""
+    """A thread inside torch when the interpreter goes away is torn out of C++ code, which aborts the process."""
     for ahead in list(_RUNNING):
         ahead.stop()
 

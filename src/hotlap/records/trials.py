@@ -16,6 +16,8 @@ class Interval:
     low: float
     high: float
     level: float = 0.95
+    launches: int = 1
+    """Pairs of launches that it rests on."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Window:
     """Mean seconds per step, periodic work left out."""
     dropped: str | None = None
     """Why the window does not count: neighbour load, too few steps."""
+    launch: int = 0
+    """Which pair of launches it belongs to: both arms are started afresh for each."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ def windows(trials: Sequence[Trial]) -> Markup | None:
 
 
 def _window(window: Window, x: float, scale: svg.Scale) -> Markup:
-    text = f"{window.arm}: {units.seconds(window.steady_s)} per step, {units.count(window.steps)} steps"
+    text = f"{window.arm}, launch {window.launch + 1}: "
+    text += f"{units.seconds(window.steady_s)} per step, {units.count(window.steps)} steps"
     text += f"\ndropped: {window.dropped}" if window.dropped else ""
     arm = window.arm if window.arm in ARMS else ARMS[0]
     attributes = {

@@ -120,4 +120,5 @@ def _lever(lever: LeverResult) -> dict[str, Any]:
 def _interval(interval: Interval | None) -> dict[str, float] | None:
     if interval is None:
         return None
-    return {"ratio": interval.ratio, "low": interval.low, "high": interval.high, "level": interval.level}
+    return {"ratio": interval.ratio, "low": interval.low, "high": interval.high, "level": interval.level,
+            "launches": interval.launches}  # fmt: skip

@@ -136,6 +136,7 @@ def _proof(report: Report) -> dict[str, Any] | None:
         return None
     quality = proof.quality
     facts = [
+        ("Launches of each arm", units.count(proof.speedup.launches) if proof.speedup is not None else None),
         ("Quality", quality.verdict if quality.kind != "none" else "nothing to prove"),
         (
             "Kind",

@@ -194,7 +194,9 @@ def proof_lines(report: Report) -> list[str]:
         text = units.ratio_interval(proof.speedup.ratio, proof.speedup.low, proof.speedup.high)
         value, _, bounds = text.partition(" ")
         unclaimed = "no speedup measured" if text == units.NONE else f"no speedup claimed: {text}"
-        lines.append(f"{value} faster {bounds}".strip() if proof.claimed else unclaimed)
+        launches = proof.speedup.launches
+        over = f" in {launches} launches" if launches > 1 else " in one launch"
+        lines.append((f"{value} faster {bounds}".strip() if proof.claimed else unclaimed) + over)
     quality = proof.quality
     lines.append(quality.summary or f"quality {quality.verdict}")
     if quality.first_difference is not None:

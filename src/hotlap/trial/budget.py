@@ -15,6 +15,8 @@ class Budget:
     """Measuring time, both arms together."""
     patience: float = 0.8
     """Share of ``seconds`` that a comparison may go on for when neighbours spoiled too many windows."""
+    stop_early: bool = True
+    """Whether an interval may end the comparison; otherwise all of ``seconds`` is used."""
     precision: float = 0.02
     """Stop when the interval's half-width over its ratio is at most this."""
     epsilon: float = 0.01
@@ -38,6 +40,8 @@ class Budget:
     """First step to steady; after that the arm counts as warm, with a note."""
     warmup_steps: int = 5
     """Fewest steps of warm-up."""
+    candidate_warmup_steps: int = 0
+    """Fewest steps of the candidate's warm-up, where its levers need more (a cache: one epoch)."""
     warmup_least_s: float = 2.0
     """Shortest warm-up: caches, allocator and page cache settle."""
     hang_s: float = 30.0

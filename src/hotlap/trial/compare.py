@@ -99,7 +99,7 @@ class _Comparison:
             took = self.runner.to_first_step(arm)
             if took is not None:
                 self.startup_s.setdefault(label, took)
-        note = self.runner.to_warm(arm)
+        note = self.runner.to_warm(arm, self.budget.candidate_warmup_steps if label == "candidate" else 0)
         if note is not None:
             self.notes.append(note)
 

@@ -29,13 +29,14 @@ def typical_step_s(steps: Sequence[Step]) -> float:
     return statistics.median(recent) if recent else 0.0
 
 
-def is_steady(steps: Sequence[Step], budget: Budget) -> bool:
+def is_steady(steps: Sequence[Step], budget: Budget, least_steps: int = 0) -> bool:
     """Whether the step time has stopped falling: later against earlier half of the recent steps, by medians.
 
-    Only a fall counts as warming up; what the noise of the steps themselves explains does not.
+    Only a fall counts as warming up; what the noise of the steps themselves explains does not. ``least_steps``: fewer
+    steps than these are never steady.
     """
     times = step_times_s(steps)
-    if len(times) < budget.warmup_steps or sum(row.w for row in steps) / 1e9 < budget.warmup_least_s:
+    if len(times) < max(budget.warmup_steps, least_steps) or sum(row.w for row in steps) / 1e9 < budget.warmup_least_s:
         return False
     recent = times[-RECENT:]
     half = len(recent) // 2
@@ -85,7 +86,7 @@ def enough(interval: Interval | None, before: Interval | None, pairs: int, budge
     It is narrow enough, or it lies clear of 1 at two looks in a row (one look alone would be fooled too often), or
     going on is futile.
     """
-    if interval is None or pairs < budget.min_pairs:
+    if interval is None or pairs < budget.min_pairs or not budget.stop_early:
         return False
     if interval.ratio > 0 and (interval.high - interval.low) / 2 / interval.ratio <= budget.precision:
         return True

@@ -1,0 +1,91 @@
+"""Both arms launched again and again, a seed for each pair: how launches differ, and how seeds do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from hotlap.lap.measure import Question, measure
+from hotlap.lap.session import Session
+from hotlap.proof.speedup import UNKNOWN_LAUNCH_FRAC, ratio_interval
+from hotlap.records.trials import Trial, Window
+from hotlap.trial.arm import Arm
+
+__all__ = ["Launches", "MakeArm"]
+
+MakeArm = Callable[[str, int], Arm]
+"""Makes the arm ``baseline`` or ``candidate`` of a seed, not yet started."""
+
+LEAST_S = 4.0
+"""Shortest measuring time of a pair of launches, both arms together: fewer windows say nothing."""
+MOST_S = 15.0
+WARM_UP_S = 1.5
+"""Warm-up of one arm, as a rule."""
+START_S = 4.5
+"""Launch to first step, where it was not measured."""
+
+
+@dataclass
+class Launches:
+    """One trial over several pairs of launches. The first pair has been measured already, for its periodic work too.
+
+    Launches differ for their whole life, and seeds differ in their losses: one set of processes shows both.
+    """
+
+    first: Trial
+    windows: list[Window] = field(init=False)
+    losses: list[dict[str, list[float]]] = field(default_factory=list)
+    """Per pair of launches after the first: the losses of each arm's steps."""
+    notes: list[str] = field(default_factory=list)
+    begun: int = 1
+
+    def __post_init__(self) -> None:
+        self.windows = list(self.first.windows)
+
+    def go_on(self, session: Session, make: MakeArm, pairs: int, share: float, warm_steps: int = 0) -> None:
+        """Launch both arms again until there are ``pairs`` pairs, or ``share`` of the session's budget is spent.
+
+        ``warm_steps``: steps after which the candidate's caches are warm.
+        """
+        ready_s = 2 * (max([START_S, *self.first.startup_s.values()]) + WARM_UP_S)
+        while self.begun < pairs:
+            affordable = int(session.left_s(share) / (ready_s + LEAST_S))
+            more = min(pairs - self.begun, affordable)
+            if more == 0:
+                self.notes.append(f"{self.begun} of {pairs} pairs of launches: the budget had no time for more")
+                return
+            seconds = min(MOST_S, session.left_s(share) / more - ready_s)
+            session.stage = f"proof: launch {self.begun + 1} of {pairs}"
+            arms = {label: make(label, self.begun) for label in ("baseline", "candidate")}
+            question = Question(f"proof-{self.begun}", seconds, whole=True, warm_steps=warm_steps)
+            try:
+                self.add(measure(session, arms["baseline"], arms["candidate"], question))
+            finally:
+                for arm in arms.values():
+                    session.discard(arm)
+
+    def add(self, trial: Trial) -> None:
+        """Take in one more pair of launches."""
+        launch, self.begun = self.begun, self.begun + 1
+        if trial.status != "measured":
+            self.notes.append(f"launch {launch + 1}: {trial.reason or trial.status}")
+            return
+        self.windows += [replace(window, launch=launch) for window in trial.windows]
+        self.losses.append(trial.losses)
+
+    def trial(self) -> Trial:
+        """Everything as one trial. Periodic work is taken from the first pair of launches, which ran longest."""
+        if self.first.status != "measured":
+            return self.first
+        overhead_s = {arm: _periodic_s(self.first, arm) for arm in ("baseline", "candidate")}
+        interval = ratio_interval(
+            self.windows, overhead_s["baseline"], overhead_s["candidate"], launch_frac=UNKNOWN_LAUNCH_FRAC
+        )
+        return replace(self.first, windows=self.windows, interval=interval, notes=[*self.first.notes, *self.notes])
+
+
+def _periodic_s(trial: Trial, arm: str) -> float:
+    """Seconds per step that periodic work adds."""
+    row = trial.periodic.get(arm, {})
+    kinds = [key.removesuffix("_per_step") for key in row if key.endswith("_per_step")]
+    return sum(row[f"{kind}_s"] * row[f"{kind}_per_step"] for kind in kinds)

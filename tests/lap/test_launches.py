@@ -1,0 +1,104 @@
+"""Several pairs of launches make one trial."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import pytest
+
+from hotlap.lap import launches as module
+from hotlap.lap.launches import Launches
+from hotlap.lap.measure import Question
+from hotlap.lap.session import Session
+from hotlap.records.trials import Trial, Window
+
+SECOND = 10**9
+
+
+def trial(baseline_s: float, candidate_s: float, **more: Any) -> Trial:
+    turns = [("baseline", baseline_s), ("candidate", candidate_s)] * 5
+    windows = [Window(arm, i * SECOND, 10, 10, s) for i, (arm, s) in enumerate(turns)]
+    losses = {"baseline": [1.0, baseline_s], "candidate": [1.0, candidate_s]}
+    return Trial("proof", {}, more.pop("status", "measured"), windows=windows, losses=losses, **more)
+
+
+def test_each_launch_counts_once_however_long_it_was_measured() -> None:
+    told = Launches(trial(0.2, 0.1))
+    told.add(trial(0.2, 0.08))
+    told.add(trial(0.2, 0.125))
+    whole = told.trial()
+    assert [w.launch for w in whole.windows] == [0] * 10 + [1] * 10 + [2] * 10
+    assert whole.interval is not None and whole.interval.launches == 3
+    assert whole.interval.ratio == pytest.approx(2.0, rel=1e-6)
+    assert whole.interval.low < 1.0  # three launches that differ by a quarter say little
+    assert [pair["candidate"] for pair in told.losses] == [[1.0, 0.08], [1.0, 0.125]]
+
+
+def test_periodic_work_of_the_first_launch_counts_in_all() -> None:
+    validation = {"validation_s": 1.0, "validation_n": 3.0, "validation_per_step": 0.1}
+    told = Launches(trial(0.2, 0.1, periodic={"baseline": validation, "candidate": validation}))
+    told.add(trial(0.2, 0.1))
+    told.add(trial(0.2, 0.1))
+    found = told.trial().interval
+    assert found is not None and found.ratio == pytest.approx(1.5)
+
+
+def test_one_launch_is_not_taken_for_more() -> None:
+    found = Launches(trial(0.2, 0.1)).trial().interval
+    assert found is not None and found.launches == 1
+    assert found.low < 2.0 / 1.25 and math.isclose(found.ratio, 2.0)
+
+
+def test_a_launch_that_failed_is_told_and_left_out() -> None:
+    told = Launches(trial(0.2, 0.1))
+    told.add(trial(0.2, 0.1, status="failed", reason="out of memory"))
+    whole = told.trial()
+    assert "launch 2: out of memory" in whole.notes
+    assert {w.launch for w in whole.windows} == {0} and told.losses == []
+
+
+class Clock:
+    """A session with seconds left, and arms that are only names."""
+
+    def __init__(self, left: float) -> None:
+        self.left = left
+        self.stage = ""
+        self.discarded: list[str] = []
+
+    def left_s(self, share: float) -> float:
+        return self.left
+
+    def discard(self, arm: str) -> None:
+        self.discarded.append(arm)
+
+
+def go_on(monkeypatch: pytest.MonkeyPatch, left: float) -> tuple[Launches, Clock, list[Question]]:
+    asked: list[Question] = []
+    clock = Clock(left)
+
+    def measure(session: Clock, one: str, other: str, question: Question) -> Trial:
+        asked.append(question)
+        session.left -= question.seconds + 2 * (module.START_S + module.WARM_UP_S)
+        return trial(0.2, 0.1)
+
+    monkeypatch.setattr(module, "measure", measure)
+    told = Launches(trial(0.2, 0.1))
+    told.go_on(cast(Session, clock), cast(Any, lambda label, seed: f"{label}{seed}"), 4, 0.97, warm_steps=7)
+    return told, clock, asked
+
+
+def test_the_time_left_is_shared_among_the_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, clock, asked = go_on(monkeypatch, 60.0)
+    assert [q.seconds for q in asked] == pytest.approx([8.0, 8.0, 8.0])
+    assert all(q.whole and q.warm_steps == 7 for q in asked)
+    assert clock.discarded == ["baseline1", "candidate1", "baseline2", "candidate2", "baseline3", "candidate3"]
+    assert told.begun == 4 and told.notes == []
+
+
+def test_no_launch_is_begun_that_the_time_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, _, asked = go_on(monkeypatch, 40.0)
+    assert [q.seconds for q in asked] == pytest.approx([8.0, 8.0])
+    assert told.notes == ["3 of 4 pairs of launches: the budget had no time for more"]
+    told, _, asked = go_on(monkeypatch, 15.0)
+    assert asked == [] and told.begun == 1
