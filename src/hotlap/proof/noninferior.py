@@ -117,17 +117,23 @@ def _decide(
     delta: float, half: float, margin: float, seeds: int, steps: int
 ) -> tuple[str, str, float, float | None, float]:
     """Verdict, summary, delta, upper bound, margin; all relative."""
-    numbers = f"{delta:+.4f} of the loss over {seeds} seeds and {steps} steps, margin {margin:.4f}"
+    numbers = f"loss {100 * delta:+.1f} % over {seeds} seeds of {steps} steps (margin {100 * margin:.1f} %)"
     if math.isinf(half):
         if delta > _HOPELESS * margin:
-            return "refuted", f"One seed, and far worse: {numbers}.", delta, None, margin
-        return "not proved", f"One seed shows no spread: {numbers}.", delta, None, margin
+            return "refuted", f"Quality is far worse, in the one seed: {numbers}.", delta, None, margin
+        return "not proved", f"Quality not proved, one seed shows no spread: {numbers}.", delta, None, margin
     upper, lower = delta + half, delta - half
     if upper <= margin:
-        return "proved", f"Non-inferior: {numbers}, upper bound {upper:+.4f}.", delta, upper, margin
+        return "proved", f"Quality proved: {numbers}, at most {100 * upper:+.1f} %.", delta, upper, margin
     if lower > margin:
-        return "refuted", f"Worse: {numbers}, lower bound {lower:+.4f}.", delta, upper, margin
-    return "not proved", f"Too few seeds or steps to tell: {numbers}, upper bound {upper:+.4f}.", delta, upper, margin
+        return "refuted", f"Quality is worse: {numbers}, at least {100 * lower:+.1f} %.", delta, upper, margin
+    return (
+        "not proved",
+        f"Quality not proved, seeds too few or too short to tell: {numbers}, at most {100 * upper:+.1f} %.",
+        delta,
+        upper,
+        margin,
+    )
 
 
 def listed(arm: Losses) -> list[list[float | None]]:
