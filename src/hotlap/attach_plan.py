@@ -22,16 +22,15 @@ def attach_plan(path: str) -> None:
     from hotlap.inject.guest import attach_call
     from hotlap.lever.registry import levers
     from hotlap.machine.facts import read_machine
-    from hotlap.plan.file import load_plan, validate
+    from hotlap.plan.file import load_valid_plan
     from hotlap.records.call import ENV, Call
 
     if ENV in os.environ:  # under `hotlap …` the moves come from the command line
         return
     import torch  # noqa: F401 - the guest needs it imported
 
-    plan = load_plan(Path(path))
     machine = read_machine()
-    validate(plan, machine)
+    plan = load_valid_plan(Path(path), machine)
     for move in plan.moves:
         for name, value in levers()[move.lever].environment(move.setting).items():
             if os.environ.get(name) != value:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.plan.file import dump_plan, load_plan, parse_plan, validate
+from hotlap.plan.file import dump_plan, load_plan, load_valid_plan, parse_plan, validate
 from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
 from hotlap.records.plan import Move, Plan
 from hotlap.testing.lever_kit import machine_of
@@ -36,6 +36,18 @@ def test_round_trip(plan: Plan) -> None:
 def test_a_person_can_read_it() -> None:
     assert "# Keep decoded images" in TEXT and "setting: {workers: 2, prefetch: 4, torch_threads: null}" in TEXT
     assert len([line for line in TEXT.split("\n") if line.strip().startswith("#")]) == 1 + len(PLAN.moves)
+
+
+def test_the_plan_in_the_documentation_is_valid(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "plan.md").read_text()
+    (tmp_path / "fast.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    assert len(load_valid_plan(tmp_path / "fast.yaml", machine_of()).moves) == 2
+
+
+def test_an_unknown_lever_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "fast.yaml").write_text(TEXT.replace("lever: autocast", "lever: autocats"))
+    with pytest.raises(HotlapError, match=r"fast\.yaml:\d+: \$\.moves\[2\]\.lever is 'autocats'"):
+        load_valid_plan(tmp_path / "fast.yaml", machine_of())
 
 
 def edited(old: str, new: str) -> str:

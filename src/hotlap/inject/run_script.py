@@ -23,7 +23,7 @@ PR_SET_PDEATHSIG = 1
 def check_command(command: Sequence[str]) -> list[str]:
     """The command to run, or HotlapError saying what is wrong with it: empty, not found, not executable."""
     if not command:
-        raise HotlapError("There is no command after `--`.", "Write: hotlap speedup -- python train.py …", EXIT_USAGE)
+        raise HotlapError("There is no command after `--`.", "Write: hotlap … -- python train.py …", EXIT_USAGE)
     program = command[0]
     found = shutil.which(program)
     if found is None:

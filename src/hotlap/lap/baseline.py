@@ -58,6 +58,11 @@ def run_baseline(session: Session) -> Baseline:
     findings = rediagnose(session, arm)
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"
+        if outcome.status == "failed" and arm.exit_code:
+            raise HotlapError(
+                f"Nothing to diagnose: the script {why}.",
+                f"Its output, traceback included, is in {arm.spec.output}. Does the command work without Hotlap?",
+            )
         raise HotlapError(
             f"Nothing to diagnose: {why}.",
             f"The script's output is in {arm.spec.output}. Hotlap watches `optimizer.step()` in Python processes below "

@@ -15,22 +15,36 @@ from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
 from hotlap.records.machine import Machine
 from hotlap.records.plan import SCHEMA, Move, Plan
 
-__all__ = ["dump_plan", "load_plan", "parse_plan", "validate"]
+__all__ = ["dump_plan", "load_plan", "load_valid_plan", "parse_plan", "validate"]
 
 
 def load_plan(path: Path) -> Plan:
     """Read a plan file. Raises RecordError that names file, line and path of what is wrong; HotlapError: unreadable.
 
-    Lever ids and settings are not looked at here: :func:`validate` checks them against a machine.
+    Lever ids and settings are not looked at here: :func:`load_valid_plan` checks them against a machine.
     """
+    return parse_plan(_text(path), str(path))
+
+
+def load_valid_plan(path: Path, machine: Machine) -> Plan:
+    """Read a plan file whose levers and settings fit ``machine``; errors name file, line and path."""
+    text = _text(path)
+    plan = parse_plan(text, str(path))
     try:
-        text = path.read_text(encoding="utf-8")
+        validate(plan, machine)
+    except HotlapError as err:
+        raise HotlapError(_place(err.what, text, str(path)), err.hint, err.exit_code) from err
+    return plan
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as err:
         reason = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
         raise HotlapError(
             f"Cannot read the plan {path}: {reason}.", "`hotlap speedup` writes one.", EXIT_USAGE
         ) from err
-    return parse_plan(text, str(path))
 
 
 def parse_plan(text: str, name: str = "plan") -> Plan:
@@ -47,14 +61,14 @@ def parse_plan(text: str, name: str = "plan") -> Plan:
     try:
         plan: Plan = decode(Plan, data, "$")
     except RecordError as err:
-        raise _placed(err, text, name) from err
+        raise RecordError(_place(err.what, text, name), err.hint) from err
     return plan
 
 
-def _placed(err: RecordError, text: str, name: str) -> RecordError:
-    """The same error with file and line in front."""
-    line = line_of(text, err.what)
-    return RecordError(f"{name}:{line}: {err.what}" if line else f"{name}: {err.what}", err.hint)
+def _place(what: str, text: str, name: str) -> str:
+    """The same words with file and line in front."""
+    line = line_of(text, what)
+    return f"{name}:{line}: {what}" if line else f"{name}: {what}"
 
 
 def validate(plan: Plan, machine: Machine) -> None:

@@ -185,7 +185,9 @@ class _Comparison:
         reason = ended.reason
         if ended.finished:
             turn_steps = self.budget.window_steps + self.budget.drop_steps + 2
+            least_s = self.budget.warmup_least_s + self.budget.min_pairs * self.budget.window_s
             reason += f"; a comparison needs at least {self.budget.warmup_steps + self.budget.min_pairs * turn_steps}"
+            reason += f" steps, and {least_s:.0f} s of training"
         return reason if ended.arm is self.arms["candidate"] else f"the baseline: {reason}"
 
     def trial(self, status: str, reason: str, result: Interval | None = None) -> Trial:

@@ -17,6 +17,7 @@ from hotlap.cli.show import console, publish
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
+from hotlap.lap.baseline import script_name
 from hotlap.lap.options import Options
 from hotlap.lap.speedup import Outcome, diagnose_in_trial
 from hotlap.machine.facts import read_machine
@@ -59,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
         machine = read_machine(sandbox=sandbox.available())
         folder.write("machine.json", machine)
         if not short:
-            outcome.findings = _findings(folder, machine, code)
+            outcome.findings = _findings(folder, machine, command, code)
             folder.write("findings.json", outcome.findings)
         _confirm(options, machine, folder, outcome, required=short)
         run.status = "finished"
@@ -101,7 +102,7 @@ def _watch(command: list[str], folder: RunFolder) -> int:
     return run_script(command, door.environment(call))
 
 
-def _findings(folder: RunFolder, machine: Machine, code: int) -> Findings:
+def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int) -> Findings:
     timeline_dir = folder.path / "timelines" / "run"
     timeline = training_timeline(timeline_dir)
     if timeline is None:
@@ -114,7 +115,7 @@ def _findings(folder: RunFolder, machine: Machine, code: int) -> Findings:
             "Hotlap watches `optimizer.step()` in any Python process below the command (not with `python -I` or `-E`).",
             EXIT_FAILED,
         )
-    return diagnose(annotate(timeline), machine, "")
+    return diagnose(annotate(timeline), machine, script_name(command))
 
 
 def _confirm(options: Options, machine: Machine, folder: RunFolder, outcome: Outcome, *, required: bool) -> None:

@@ -27,7 +27,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.id is not None:
         found = lever(args.id)
         out.print(f"{found.ID}  (preserves {found.PRESERVES}; treats {', '.join(found.TREATS)})\n", markup=False)
-        out.print(inspect.cleandoc(found.__doc__ or ""), markup=False)
+        for paragraph in inspect.cleandoc(found.__doc__ or "").split("\n\n"):
+            out.print(" ".join(paragraph.split()) + "\n", markup=False)  # wrapped anew, at the terminal's width
         return 0
     table = Table(box=None, pad_edge=False)
     for title in ("lever", "preserves", "what it does"):

@@ -14,7 +14,7 @@ from hotlap.cli.prepare import new_run
 from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.machine.facts import read_machine
-from hotlap.plan.file import load_plan, validate
+from hotlap.plan.file import load_valid_plan
 from hotlap.records.call import Call
 from hotlap.records.plan import Plan
 from hotlap.records.rows import Mark
@@ -35,9 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Check the plan against this machine, run the command with it, and return the command's exit code."""
     command = check_command(args.script)
-    plan = load_plan(args.plan)
     machine = read_machine()
-    validate(plan, machine)
+    plan = load_valid_plan(args.plan, machine)
     folder, run = new_run(NAME, command, args.runs)
     timeline_dir = folder.timeline_dir("run")
     shm = Path("/dev/shm")
