@@ -56,8 +56,14 @@ def test_logging_in_the_residual_by_the_text_of_the_line() -> None:
         line = ("train.py", 120, "main", text)
         return TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, line)
 
-    for text in ("log.flush()", "writer.add_scalar('loss', x)", "plt.savefig(path)", "json.dump(history, f)"):
-        assert causes(residual(text))["logging-blocking"].where[0].line == 120, text
+    kinds = {
+        "writer.add_scalar('loss', x)": "logging-blocking",
+        "json.dump(history, f)": "logging-blocking",
+        "log.flush()": "logging-forced",
+        "plt.savefig(path)": "logging-histogram",
+    }
+    for text, cause in kinds.items():
+        assert causes(residual(text))[cause].where[0].line == 120, text
     quiet = causes(residual("x = torch.log(x)"))
     assert "logging-blocking" not in quiet and "host-work" in quiet
     assert "logging-blocking" in causes(TimelineBuilder().steps(60, logging=0.01, **COMPUTE))

@@ -50,6 +50,7 @@ _LOGGING_TEXT = re.compile(
     r"\.write\(|\.writelines\(|\.flush\(|json\.dump|savefig|\.writerows?\(|\.to_csv\(|\bprint\("
     r"|\.add_(?:scalars?|images?|histogram|figure|text|video|audio)\(|\b(?:wandb|mlflow|logger|logging|log)\.\w+\("
     r"|\b(?:self|run|experiment|writer)\.log(?:_\w+)?\(|imsave|imwrite|np\.savetxt|log_metrics?\("
+    r"|\bopen\([^)]*['\"][aw]\+?[bt]?['\"]|\bfsync\("
 )
 _CHECKPOINT_TEXT = re.compile(
     r"torch\.save|save_checkpoint|pickle\.dump|save_pretrained|save_model|save_file\(|np\.savez?\("

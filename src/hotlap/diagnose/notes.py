@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
+from hotlap.diagnose.sites import calls, collect_calls
 from hotlap.diagnose.view import View
 
 __all__ = ["make_notes"]
@@ -32,6 +33,19 @@ def make_notes(view: View) -> list[str]:
         first, last = ticks[len(ticks) // 4].rss_bytes, ticks[-1].rss_bytes
         if first > 0 and last > 1.5 * first and last - first > 256 * 2**20:
             notes.append(f"Memory of the process grew from {first} to {last} bytes while it trained.")
+    notes += _free_syncs(view)
     if view.workers and not timeline.workers:
         notes.append("No worker of the loader could be watched; its split is unknown.")
     return notes
+
+
+def _free_syncs(view: View) -> list[str]:
+    """On a CPU reading a value costs nothing, and the same line will wait on a GPU: said, not counted."""
+    found = collect_calls(view, calls(view, "sync"))
+    if view.on_device or found.per_step < 1.0 or not found.where:
+        return []
+    line = f"{found.where[0].file}:{found.where[0].line}"
+    return [
+        f"Values are read from tensors {found.per_step:.3g} times a step ({line}): free here, on a GPU each read waits "
+        "for the device."
+    ]

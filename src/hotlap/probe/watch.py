@@ -15,6 +15,7 @@ from hotlap.probe import (
     backward,
     calls_per_line,
     checkpoint,
+    costly_calls,
     device_time,
     forward,
     gc_pauses,
@@ -190,6 +191,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     logging_calls.install(ctx, watch.sites)
     sync.install(ctx, watch.sites)
     gc_pauses.install(ctx)
+    costly_calls.install(ctx, watch.sites)
     said = settings.install(ctx, forwards)
     loads.on_kind.append(said.loader)
     steps.on_first_update.append(said.optimizer)

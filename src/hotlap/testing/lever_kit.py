@@ -180,6 +180,7 @@ class LeverConformance:
 def _fingerprint() -> dict[str, Any]:
     """What a lever could leave behind in this process."""
     import builtins
+    import gc
     import threading
 
     import numpy
@@ -200,6 +201,8 @@ def _fingerprint() -> dict[str, Any]:
         found.update({f"{kind.__name__}.{k}": id(v) for k, v in vars(kind).items() if callable(v)})
     found["threads"] = torch.get_num_threads()
     found["anomaly"] = torch.is_anomaly_enabled()
+    found["collector"] = (gc.get_threshold(), gc.get_freeze_count() > 0, gc.isenabled())
+    found["collect"] = id(gc.collect)
     found["ours"] = sorted(t.name for t in threading.enumerate() if t.name.startswith("hotlap"))
     found["abilities"] = len(os.supports_dir_fd)
     return found

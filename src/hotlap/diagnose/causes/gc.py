@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.sites import calls, collect_calls
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -9,13 +10,17 @@ CAUSE = "gc"
 
 
 def find(view: View) -> Finding | None:
-    """The gc phase."""
-    seconds = view.seconds("gc")
-    where = view.stacks.phase("gc").lines(view.policy.max_where)
-    evidence = {"gc_s": seconds, "collections": len(view.events("gc"))}
-    called = next((w for w in where if "gc.collect" in w.text), None)
-    advice = (
-        f"Take gc.collect() out of the loop at {called.file}:{called.line}." if called
-        else "Call gc.freeze() after the set-up, and collect every few hundred steps by hand."
+    """The gc phase, without what the script collects by hand."""
+    by_hand = collect_calls(view, calls(view, "gc", "collect"))
+    full = collect_calls(view, calls(view, "gc", "full"))
+    seconds = max(0.0, view.seconds("gc") - by_hand.seconds)
+    collector = view.setting("collector")
+    evidence = {
+        "gc_s": view.seconds("gc"), "by_hand_s": by_hand.seconds, "full_each_s": full.each_s,
+        "full_per_step": full.per_step, "thresholds": collector.get("thresholds"), "frozen": collector.get("frozen"),
+    }  # fmt: skip
+    detail = f"a full collection takes {full.each_s:.2g} s" if full.per_step else "collector pauses"
+    return view.finding(
+        CAUSE, seconds, "Call gc.freeze() after the set-up, and raise the collector's thresholds (gc.set_threshold).",
+        full.where, detail=detail, phase="gc", evidence=evidence,
     )  # fmt: skip
-    return view.finding(CAUSE, seconds, advice, where, detail="collector pauses", phase="gc", evidence=evidence)

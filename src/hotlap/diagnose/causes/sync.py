@@ -2,44 +2,72 @@
 
 from __future__ import annotations
 
-from hotlap.diagnose.stacks import user_where
+import re
+
+from hotlap.diagnose.sites import Calls, calls, collect_calls
 from hotlap.diagnose.view import View
-from hotlap.records.findings import Finding, Where
+from hotlap.records.findings import Finding
 
 CAUSE = "sync"
 
+_PROGRESS = re.compile(r"set_postfix|set_description|tqdm|progress|pbar")
+_PRINTED = re.compile(r"\bprint\(|logger?\.|logging\.")
+_BRANCH = re.compile(r"^(?:if|elif|while|assert)\b")
+_WHAT = {
+    "item": ".item()", "cpu": ".cpu()", "numpy": ".numpy()", "tolist": ".tolist()", "bool": "a tensor as a condition",
+    "float": "float(tensor)", "int": "int(tensor)", "synchronize": "torch.cuda.synchronize()",
+}  # fmt: skip
+
+
+def what_waits(op: str, text: str) -> str:
+    """What a line does to a value of the device, in a few words."""
+    if op == "bool" and _BRANCH.search(text):
+        return "a tensor compared in a condition"
+    if _PROGRESS.search(text):
+        return f"{_WHAT.get(op, op)} for a progress bar"
+    if _PRINTED.search(text) and op in ("item", "float", "tolist", "cpu"):
+        return f"{_WHAT.get(op, op)} for a print or log"
+    return _WHAT.get(op, op)
+
+
+def _words(view: View) -> list[str]:
+    """What the dearest places do, most time first, each said once."""
+    sites = sorted(calls(view, "sync"), key=lambda site: -site.w)
+    frames = view.timeline.frame
+    words = (what_waits(s.op, view.stacks.text(frames[s.frame]) if s.frame in frames else "") for s in sites)
+    return list(dict.fromkeys(words))[: view.policy.max_where]
+
+
+def _advice(found: Calls, words: list[str]) -> str:
+    at = f" at {found.where[0].file}:{found.where[0].line}" if found.where else ""
+    many = f"({found.per_step:.3g} syncs per step)"
+    if words and "condition" in words[0]:
+        return f"Decide on the device (torch.where), or look only every so many steps{at} {many}."
+    if words and "synchronize" in words[0]:
+        return f"Take torch.cuda.synchronize() out of the loop{at} {many}."
+    return f"Keep the value on the device and read it every so many steps{at} {many}."
+
 
 def find(view: View) -> Finding | None:
-    """Seconds of sync calls by line, on a device only: on the CPU there is nothing to wait for.
+    """Seconds of sync calls by line, on a device only: on the CPU there is nothing to wait for (a note says so).
 
     Where the device's busy fraction is known, at most its idle part can be won.
     """
     if not view.on_device:
         return None
-    sites = [site for site in view.timeline.site if site.kind == "sync" and site.t >= view.start_ns]
-    steps = max(1, view.steady.steps)
-    seconds = max(sum(site.w for site in sites) / steps / 1e9, view.seconds("sync"))
+    sites = calls(view, "sync")
+    found = collect_calls(view, sites)
+    seconds = max(found.seconds, view.seconds("sync"))
     busy = [t.device_busy_frac for t in view.timeline.tick if t.device_busy_frac is not None and t.t >= view.start_ns]
     idle = 1.0 - sum(busy) / len(busy) if busy else None
     won = min(seconds, idle * view.times.step_s) if idle is not None else seconds
-    cost: dict[int, int] = {}
-    for site in sites:
-        cost[site.frame] = cost.get(site.frame, 0) + site.w
-    total = max(1, sum(cost.values()))
-    where = []
-    for frame, ns in sorted(cost.items(), key=lambda pair: -pair[1])[: view.policy.max_where]:
-        place = user_where(view.timeline, frame_id=frame)
-        if place is not None:
-            where.append(Where(place.file, place.line, place.function, place.text, ns / total))
-    at = f" at {where[0].file}:{where[0].line}" if where else ""
-    calls = sum(site.n for site in sites) / steps
+    words = _words(view)
     evidence = {
         "sync_s": seconds,
-        "calls_per_step": calls,
+        "calls_per_step": found.per_step,
         "device_idle_frac": idle,
         "ops": sorted({s.op for s in sites}),
+        "what": words,
     }
-    return view.finding(
-        CAUSE, won, f"Keep the value on the device and read it every so many steps{at} ({calls:.3g} syncs per step).",
-        where, detail=f"{calls:.3g} per step", phase="sync", evidence=evidence,
-    )  # fmt: skip
+    detail = f"{found.per_step:.3g} per step" + (f": {words[0]}" if words else "")
+    return view.finding(CAUSE, won, _advice(found, words), found.where, detail=detail, phase="sync", evidence=evidence)
