@@ -1,4 +1,4 @@
-"""Causes on the host's side: the collector, forced and heavy logging, syncs, each loud and silent beside a near miss."""
+"""Causes on the host's side: the collector, forced and heavy logging, syncs, each beside a near miss."""
 
 from __future__ import annotations
 

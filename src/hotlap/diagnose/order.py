@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotlap.diagnose.shares import Times
-from hotlap.records.findings import Finding
+from hotlap.records.findings import NOT_ABOUT_TIME, Finding
 
 __all__ = ["in_order"]
 
@@ -29,7 +29,7 @@ def _fit(found: list[Finding], limit_s: float, times: Times) -> list[Finding]:
 
 def _without_echo(findings: list[Finding]) -> list[Finding]:
     """Host work on a line that is named as growing is the same work told twice."""
-    growing = {(w.file, w.line) for f in findings if f.cause == "growing-step" for w in f.where}
+    growing = {(w.file, w.line) for f in findings if f.cause in ("growing-step", "metrics-history") for w in f.where}
     return [f for f in findings if not (f.cause == "host-work" and growing & {(w.file, w.line) for w in f.where[:1]})]
 
 
@@ -44,7 +44,8 @@ def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Fi
     wait_s = times.phase_s.get("data_wait") or 0.0
     split = _fit(split, wait_s, times)
     others = [f for f in findings if f.cause not in _SPLIT and f.cause != "too-few-workers"]
-    ordered = sorted([f for f in split + others if f.share >= min_share], key=lambda f: (-f.share, f.cause))
+    told = [f for f in split + others if f.share >= min_share or f.cause in NOT_ABOUT_TIME]
+    ordered = sorted(told, key=lambda f: (-f.share, f.cause))
     workers = next((f for f in findings if f.cause == "too-few-workers"), None)
     if workers is None:
         return ordered

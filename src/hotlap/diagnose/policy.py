@@ -83,6 +83,10 @@ class Policy:
     """Blocks of steps needed to speak about time at all."""
     max_blocks: int = 48
     """Blocks that a run is cut into: enough to place a change within 2 % of the run."""
+    tracing_prior: float = 0.3
+    """Part of the step's Python (not of its compute) that a profiler or tracer of the interpreter costs. Prior."""
+    kept_per_step: float = 0.5
+    """Values per step by which a collection of tensors has to grow to be a leak: less comes once an epoch or so."""
     roof_share: float = 0.9
     """Share of the roof from which there is nothing to gain."""
     material_share: float = 0.05

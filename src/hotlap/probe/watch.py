@@ -19,10 +19,12 @@ from hotlap.probe import (
     device_time,
     forward,
     gc_pauses,
+    interpreter_tools,
     load_time,
     loader_hooks,
     logging_calls,
     readers,
+    retained,
     settings,
     step,
     sync,
@@ -196,6 +198,8 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     loads.on_kind.append(said.loader)
     steps.on_first_update.append(said.optimizer)
     calls_per_line.install(ctx, forwards)
+    interpreter_tools.install(ctx)
+    retained.install(ctx)
     has_device = device_time.install(ctx)
     watch.stacks.install(undo)
     _install_worker(ctx, watch, holder)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 __all__ = [
     "CAUSES",
+    "NOT_ABOUT_TIME",
     "SCHEMA",
     "Drift",
     "Finding",
@@ -58,6 +59,9 @@ CAUSES: dict[str, str] = {
     "nothing-to-gain": "The training runs at its roof.",
 }
 """Cause ids: the same names in diagnose, lint, docs and levers."""
+
+NOT_ABOUT_TIME = frozenset({"memory-leak", "sampler-set-epoch"})
+"""Causes that are told whatever their share is: they spoil the training, or end it, rather than slow it down."""
 
 
 @dataclass(frozen=True)

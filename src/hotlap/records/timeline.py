@@ -66,6 +66,8 @@ class Timeline:
     workers: list[Timeline] = field(default_factory=list)
     source: dict[str, str] = field(default_factory=dict)
     """Text of the user's lines, by ``file:line``; filled by trial, so that diagnosis stays pure."""
+    kept: dict[str, int] = field(default_factory=dict)
+    """Line at which a variable that was seen to keep tensors is added to, by ``file:name``; filled by trial too."""
     loops: dict[str, str] = field(default_factory=dict)
     """Header of the innermost loop around a user's line (``for t in range(T):``), by ``file:line``."""
 

@@ -141,7 +141,7 @@ def _columns(report: Report, shown: list[Finding], width: int) -> tuple[int, int
 def _cause(report: Report, finding: Finding, width: int, columns: tuple[int, int, int]) -> list[Text]:
     where = _first_place(report, finding)
     sure, sure_style = words.certainty(finding), "green" if finding.confirmed else "dim"
-    share = units.share(finding.share) if finding.cause != "nothing-to-gain" else ""
+    share = units.share(finding.share) if finding.cause != "nothing-to-gain" and finding.share > 0 else ""
     head = Text(f" {_pad(share, 7, right=True)}  ").append(_pad(finding.cause, 20), "bold")
     if width >= ONE_LINE:
         function_width, spot_width, sure_width = columns

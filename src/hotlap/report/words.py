@@ -167,6 +167,8 @@ def verdict(report: Report) -> str:
     top = report.findings.findings[0] if report.findings.findings else None
     if top is None or top.cause == "nothing-to-gain":
         return "Nothing to gain: the training runs at its roof." if top else "No cause was found."
+    if top.share <= 0:
+        return f"No time is lost, but look at {top.cause}."
     return f"{units.share(top.share)} of the step goes to {top.cause}."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,7 +49,26 @@ def annotate(timeline: Timeline) -> Timeline:
             header = file.loop_around(frame.line)
             if header is not None:
                 part.loops[key] = timeline.loops[key] = file.lines[header - 1].strip()[:MOST_TEXT]
+    _kept_lines(timeline, files)
     return timeline
+
+
+def _kept_lines(timeline: Timeline, files: dict[str, _File]) -> None:
+    """Where the variables that keep tensors are added to: the line nearest to the frame that was looked at."""
+    for row in timeline.setting:
+        frame = timeline.frame.get(row.frame or 0)
+        if row.name != "retained" or frame is None:
+            continue
+        lines = files[frame.file].lines if frame.file in files else []
+        for name in {str(found[0]) for found in row.value.get("found", []) if found}:
+            spelled = re.escape(name)
+            adds = re.compile(rf"\b{spelled}(?:\.(?:append|appendleft|add|extend)\(|\[[^\]]*\]\s*=[^=]|\s*\+=)"
+                              rf"|\b{spelled}\s*=\s*{spelled}\s*\+")  # fmt: skip
+            at = [number for number, line in enumerate(lines, 1) if adds.search(line)]
+            if at:
+                nearest = min(at, key=lambda number: abs(number - frame.line))
+                timeline.kept[f"{frame.file}:{name}"] = nearest
+                timeline.source[f"{frame.file}:{nearest}"] = lines[nearest - 1].strip()[:MOST_TEXT]
 
 
 def _read(path: Path) -> _File:

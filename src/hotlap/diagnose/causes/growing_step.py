@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from hotlap.diagnose.drift import find_drift, grown_lines
+from hotlap.diagnose.kept import kept
+from hotlap.diagnose.metric_growth import metric_growth
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -17,10 +19,12 @@ def _rss_growth_frac(view: View) -> float | None:
 def find(view: View) -> Finding | None:
     """A steady growth: a retained graph when backward grows along with memory, a growing history otherwise."""
     drift = find_drift(view)
-    if drift is None or not drift.growing:
+    if drift is None or not drift.growing or metric_growth(view) is not None:
         return None
     grown = grown_lines(view, drift.phase)
     where = [g.where for g in grown[: view.policy.max_where]]
+    if drift.phase in ("forward", "backward"):  # the graph grows there, and is kept elsewhere
+        where = [k.where for k in kept(view) if k.kind != "tensor"][: view.policy.max_where] or where
     where = where or view.stacks.phase(drift.phase).lines(view.policy.max_where)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     rss = _rss_growth_frac(view)

@@ -30,7 +30,7 @@ ID = "debug-off"
 TREATS = ("autograd-debug",)
 PRESERVES = "bits"
 CONFLICTS = ()
-NUMERIC = False
+NUMERIC = True
 
 _RULES = {"anomaly": Rule(bool), "profiler": Rule(bool)}
 

@@ -5,8 +5,8 @@ Evidence: The script calls torch.cuda.empty_cache() every few steps.
 Gain: Each call waits for the device and hands every free block back to the driver; the next step asks for the same
 blocks again, one cudaMalloc each.
 
-Runtime: torch.cuda.empty_cache does nothing for so many optimizer steps after a call that was let through, so that one at
-the end of an epoch still works. Out of memory, torch frees its cache by itself and asks again.
+Runtime: torch.cuda.empty_cache does nothing for so many optimizer steps after a call that was let through, so that one
+at the end of an epoch still works. Out of memory, torch frees its cache by itself and asks again.
 
 Source: Take torch.cuda.empty_cache() out of the loop.
 
@@ -34,7 +34,7 @@ ID = "empty-cache-rarely"
 TREATS = ("empty-cache",)
 PRESERVES = "bits"
 CONFLICTS = ()
-NUMERIC = False
+NUMERIC = True
 
 _RULES = {"steps_between": Rule(int, 1, 1_000_000)}
 

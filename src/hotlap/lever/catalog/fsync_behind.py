@@ -112,5 +112,7 @@ def _paid_before(call: Callable[..., Any], owed: OwedSyncs) -> Callable[..., Any
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """Advice: how often is the user's to say."""
     where = place(*finding.where)
-    advice = "Call os.fsync once a second, or only for checkpoints: what was written survives the script's crash anyway."
+    advice = (
+        "Call os.fsync once a second, or only for checkpoints: what was written survives the script's crash anyway."
+    )
     return [Edit("advice", where.file, where.line, target="os.fsync", advice=advice)]

@@ -36,7 +36,7 @@ ID = "gc-freeze"
 TREATS = ("gc", "gc-collect")
 PRESERVES = "bits"
 CONFLICTS = ()
-NUMERIC = False
+NUMERIC = True
 
 _RULES = {"threshold": Rule(int, 700, 10_000_000), "after_steps": Rule(int, 1, 10_000)}
 _OLDER = 20

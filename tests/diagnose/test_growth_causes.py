@@ -1,0 +1,90 @@
+"""What grows while a run goes on, or was left on: metrics over a history, kept graphs, profilers."""
+
+from __future__ import annotations
+
+import pytest
+from diagnose_scripts import COMPUTE, causes, healthy
+
+from hotlap.testing.timelines import TimelineBuilder
+
+LOOP = ("train.py", 90, "main", "optimizer.step()")
+
+
+def growing(phase: str, text: str, factor: float = 1.0) -> TimelineBuilder:
+    builder = TimelineBuilder()
+    line = ("train.py", 110, "main", text)
+    base = COMPUTE.get(phase, 0.004)
+    for i in range(100):
+        seconds = {**COMPUTE, phase: base * (1 + factor * i / 25)}
+        builder.steps(1, **seconds).stack(phase, 1 + i // 10, line)
+    return builder
+
+
+@pytest.mark.parametrize(
+    "text", ["mean = np.mean(losses)", "f1 = f1_score(all_true, all_pred)", "torch.stack(seen).mean().item()"]
+)
+def test_metrics_over_a_history(text: str) -> None:
+    found = causes(growing("residual", text))
+    assert found["metrics-history"].where[0].line == 110
+    assert "growing-step" not in found, "a growth is told once"
+    assert not {"metrics-history", "growing-step"} & set(causes(growing("residual", text, factor=0.0)))
+
+
+def test_other_growth_is_no_metric() -> None:
+    found = causes(growing("residual", "graph = rebuild(graph, node)"))
+    assert "metrics-history" not in found and found["growing-step"].where[0].line == 110
+    assert "metrics-history" not in causes(growing("backward", "loss = torch.stack(losses).sum()"))
+
+
+def looked_at(kind: str, lengths: list[int], line: int | None = None) -> TimelineBuilder:
+    builder = healthy()
+    for step, length in zip((6, 20, 100), lengths, strict=True):
+        builder.setting("retained", LOOP, step=step, found=[["losses", kind, length]])
+    timeline = builder.build()
+    if line is not None:
+        timeline.kept["train.py:losses"] = line
+        timeline.source[f"train.py:{line}"] = "losses.append(loss)"
+    return builder
+
+
+@pytest.mark.parametrize("kind", ["graph", "sum"])
+def test_a_leak_names_the_line_that_adds(kind: str) -> None:
+    leak = causes(looked_at(kind, [7, 21, 101], line=93))["memory-leak"]
+    assert leak.where[0].line == 93 and "losses.append" in leak.where[0].text
+    assert leak.evidence["kept_per_step"] == pytest.approx(1.0) and leak.share == 0.0
+    assert "detach" in leak.advice
+
+
+def test_what_is_no_leak() -> None:
+    assert causes(looked_at("graph", [7, 21, 101]))["memory-leak"].where[0].line == 90, "the frame where it was seen"
+    for kind, lengths in (
+        ("graph", [16, 16, 16]),
+        ("graph", [40, 12, 101]),
+        ("graph", [7, 8, 12]),
+        ("tensor", [7, 21, 101]),
+    ):
+        assert "memory-leak" not in causes(looked_at(kind, lengths)), (kind, lengths)
+
+
+def test_a_retained_graph_is_blamed_on_the_line_that_keeps_it() -> None:
+    builder = growing("backward", "loss.backward()")
+    for step, length in ((6, 7), (20, 21)):
+        builder.setting("retained", LOOP, step=step, found=[["hidden", "graph", length]])
+    builder.build().kept["train.py:hidden"] = 95
+    assert causes(builder)["growing-step"].where[0].line == 95
+
+
+def test_profilers_of_the_interpreter() -> None:
+    off = {"profile": "", "trace": "", "tracemalloc": False, "monitoring": ""}
+
+    def busy() -> TimelineBuilder:
+        return TimelineBuilder().steps(60, residual=0.01, **COMPUTE)
+
+    found = causes(busy().setting("tracing", **{**off, "profile": "cProfile.Profile"}))["profiler-left-on"]
+    assert "cProfile.Profile" in found.detail and found.evidence["basis"] == "prior"
+    assert "profiler-left-on" not in causes(
+        busy().setting("tracing", **{**off, "trace": "pdb.Pdb"}).setting("tracing", **off)
+    ), "it was switched off again"
+    line = ("train.py", 3, "main", "tracemalloc.start()")
+    traced = busy().setting("tracing", line, **{**off, "tracemalloc": True})
+    assert causes(traced)["profiler-left-on"].where[0].line == 3

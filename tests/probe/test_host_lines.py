@@ -1,0 +1,165 @@
+"""Lines of dear calls, what the script keeps, and tools of the interpreter, in real small trainings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hotlap.trial.collect import annotate
+
+LOOP = """
+model, lossf = net(), nn.CrossEntropyLoss()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 4), torch.randint(0, 2, (8,))
+def step():
+    loss = lossf(model(x), y)
+    opt.zero_grad(); loss.backward(); opt.step()
+    return loss
+"""
+
+
+def settings(timeline: Any, name: str) -> list[Any]:
+    return [row for row in timeline.setting if row.name == name]
+
+
+def test_collections_by_hand_and_by_themselves(watched: Any) -> None:
+    timeline, out = watched(
+        LOOP
+        + """
+import gc, inspect
+class Node:
+    def __init__(self): self.me = self
+def churn():
+    return [Node() for _ in range(500_000)]
+step()
+churn()
+for i in range(12):
+    step()
+    gc.collect()
+gc.collect(0)
+print(gc.collect(generation=1) >= 0, str(inspect.signature(gc.collect)))
+try:
+    gc.collect(7)
+except ValueError as err:
+    print(err)
+"""
+    )
+    assert out.splitlines() == ["True (generation=2)", "invalid generation"]
+    calls: Counter[int] = Counter()
+    spent: Counter[int] = Counter()
+    for site in timeline.site:
+        if (site.kind, site.op) == ("gc", "collect"):
+            calls[site.frame] += site.n
+            spent[site.frame] += site.w
+    assert sorted(calls.values()) == [1, 1, 1, 12]
+    assert spent[calls.most_common(1)[0][0]] > 12 * 100_000, "twelve full collections of a process with torch in it"
+    full = [site for site in timeline.site if (site.kind, site.op) == ("gc", "full")]
+    assert full, "half a million new objects make Python collect by itself"
+    assert {timeline.frame[site.frame].func for site in full} <= {"churn", "__init__", "<listcomp>"}
+    collector = settings(timeline, "collector")[0].value
+    assert collector["enabled"] and collector["frozen"] == 0
+
+
+def test_what_is_kept(watched: Any) -> None:
+    timeline, out = watched(
+        LOOP
+        + """
+import weakref
+class Trainer:
+    def __init__(self): self.history = []; self.values = []
+    def fit(self):
+        total = 0.0
+        clean = 0.0
+        for i in range(30):
+            loss = step()
+            big = torch.zeros(1000)
+            alive.append(weakref.ref(big))
+            total += loss
+            clean += loss.detach()
+            self.history.append((i, loss))
+            self.values.append(loss.item())
+            kept_names.update(locals_of())
+alive, kept_names = [], set()
+def locals_of():
+    return ()
+Trainer().fit()
+print(sum(ref() is not None for ref in alive))
+def hides():
+    held = locals()
+    keep = []
+    for i in range(8):
+        keep.append(step())
+    return sorted(held)
+print(hides())
+"""
+    )
+    assert out.splitlines() == ["0", "[]"], "nothing is held after the frame, and locals() is the script's own"
+    rows = settings(annotate(timeline), "retained")
+    lengths: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        for name, kind, length in row.value["found"]:
+            lengths.setdefault((name, kind), []).append(length)
+    assert lengths[("total", "sum")][-2:] == [6, 20] and lengths[("self.history", "graph")][-2:] == [6, 20]
+    assert {name for name, _ in lengths} == {"total", "self.history"}
+    at = {
+        key.rpartition(":")[2]: timeline.source[f"{key.rpartition(':')[0]}:{line}"]
+        for key, line in timeline.kept.items()
+    }
+    assert at == {"total": "total += loss", "self.history": "self.history.append((i, loss))"}
+
+
+def test_a_look_holds_no_tensor_of_the_step(watched: Any) -> None:
+    _, out = watched(
+        LOOP
+        + """
+import weakref
+def main():
+    gone = []
+    for i in range(24):
+        big = torch.zeros(10)
+        ref = weakref.ref(big)
+        step()
+        del big
+        gone.append(ref() is None)
+    return all(gone)
+print(main())
+"""
+    )
+    assert out.split() == ["True"]
+
+
+def test_tools_of_the_interpreter(watched: Any) -> None:
+    timeline, _ = watched(
+        "import tracemalloc\n"
+        + LOOP
+        + """
+tracemalloc.start()
+for i in range(10):
+    step()
+tracemalloc.stop()
+"""
+    )
+    row = settings(timeline, "tracing")[0]
+    assert row.value["tracemalloc"] and not row.value["profile"]
+    assert timeline.frame[row.frame].func == "<module>"
+
+
+def test_a_profile_object(watched: Any) -> None:
+    profiled, _ = watched(
+        LOOP
+        + """
+import cProfile
+profile = cProfile.Profile()
+profile.enable()
+for i in range(10):
+    step()
+profile.disable()
+"""
+    )
+    value = settings(profiled, "tracing")[0].value
+    assert "cProfile" in value["profile"] + value["monitoring"]
+
+
+def test_no_tool(watched: Any) -> None:
+    quiet, _ = watched(LOOP + "for i in range(10): step()\n")
+    assert not settings(quiet, "tracing")
