@@ -87,6 +87,12 @@ class Policy:
     """Part of the step's Python (not of its compute) that a profiler or tracer of the interpreter costs. Prior."""
     kept_per_step: float = 0.5
     """Values per step by which a collection of tensors has to grow to be a leak: less comes once an epoch or so."""
+    validation_part: float = 0.4
+    """Part of a validation's stack samples from which loading or metrics are named."""
+    unused_search_prior: float = 0.05
+    """Part of forward + backward that DDP's search for unused parameters costs. Prior: a walk over the graph."""
+    log_per_step: float = 0.05
+    """Calls per step and line from which ranks log too much together: rarer lines are news, not a log."""
     roof_share: float = 0.9
     """Share of the roof from which there is nothing to gain."""
     material_share: float = 0.05

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from hotlap.diagnose.loading import Loading, measure_loading
-from hotlap.diagnose.phases import phase_names
+from hotlap.diagnose.phases import mean_s, phase_names
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.script import loader_facts, setting
 from hotlap.diagnose.shares import Times, measure
@@ -49,8 +49,19 @@ class View:
 
     @property
     def compute_s(self) -> float:
-        """Forward and backward."""
-        return self.seconds("forward") + self.seconds("backward")
+        """Forward and backward, without waiting for other ranks."""
+        return self.seconds("forward") + self.seconds("backward") - self.rank_wait_s
+
+    @cached_property
+    def rank_wait_s(self) -> float:
+        """Part of backward that waits for later ranks: what it takes longer than on the rank that is there last."""
+        first = self.steady.rows[0].i if self.steady.rows else 0
+        others = [
+            mean_s([row for row in rank.step if row.i >= first], "backward", phase_names(rank.header.phases))
+            for rank in self.timeline.ranks
+        ]
+        known = [seconds for seconds in others if seconds is not None]
+        return max(0.0, self.seconds("backward") - min(known)) if known else 0.0
 
     @property
     def compute_bound(self) -> float:

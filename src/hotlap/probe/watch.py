@@ -17,6 +17,7 @@ from hotlap.probe import (
     checkpoint,
     costly_calls,
     device_time,
+    distributed,
     forward,
     gc_pauses,
     interpreter_tools,
@@ -199,6 +200,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     steps.on_first_update.append(said.optimizer)
     calls_per_line.install(ctx, forwards)
     interpreter_tools.install(ctx)
+    distributed.install(ctx, watch.sites)
     retained.install(ctx)
     has_device = device_time.install(ctx)
     watch.stacks.install(undo)

@@ -55,12 +55,17 @@ CAUSES: dict[str, str] = {
     "growing-step": "Steps get slower as the run goes on.",
     "metrics-history": "Metrics are computed anew over a history that grows.",
     "memory-leak": "Tensors are kept from step to step with the graph behind them.",
+    "straggler": "One rank is late in each step, and the others wait for it.",
+    "rank-0-validation": "Some ranks validate while the others wait.",
+    "ddp-find-unused": "DDP looks for unused parameters in every step, and there are none.",
+    "logging-every-rank": "Every rank writes the same log lines.",
+    "sampler-set-epoch": "Every epoch draws the samples in the same order.",
     "drift": "Throughput changed during the run.",
     "nothing-to-gain": "The training runs at its roof.",
 }
 """Cause ids: the same names in diagnose, lint, docs and levers."""
 
-NOT_ABOUT_TIME = frozenset({"memory-leak", "sampler-set-epoch"})
+NOT_ABOUT_TIME = frozenset({"memory-leak", "sampler-set-epoch", "logging-every-rank"})
 """Causes that are told whatever their share is: they spoil the training, or end it, rather than slow it down."""
 
 

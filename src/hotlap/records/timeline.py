@@ -64,6 +64,8 @@ class Timeline:
     note: list[Note] = field(default_factory=list)
     end: End | None = None
     workers: list[Timeline] = field(default_factory=list)
+    ranks: list[Timeline] = field(default_factory=list)
+    """The other ranks of the same training, by rank, each with its own workers."""
     source: dict[str, str] = field(default_factory=dict)
     """Text of the user's lines, by ``file:line``; filled by trial, so that diagnosis stays pure."""
     kept: dict[str, int] = field(default_factory=dict)
@@ -130,5 +132,12 @@ def training_timeline(folder: Path) -> Timeline | None:
     if not trainers:
         return None
     best = min(trainers, key=lambda t: (t.header.rank, -t.n_steps))
-    best.workers = [t for t in found if t.header.role == "worker" and t.header.ppid == best.header.pid]
+    by_rank: dict[int, Timeline] = {}
+    for timeline in sorted(trainers, key=lambda t: t.n_steps):
+        by_rank[timeline.header.rank] = timeline
+    by_rank[best.header.rank] = best
+    for timeline in by_rank.values():
+        timeline.workers = [w for w in found if w.header.role == "worker" and w.header.ppid == timeline.header.pid]
+    if best.header.world > 1:
+        best.ranks = [by_rank[rank] for rank in sorted(by_rank) if by_rank[rank] is not best]
     return best

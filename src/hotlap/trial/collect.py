@@ -36,7 +36,7 @@ def annotate(timeline: Timeline) -> Timeline:
     A file that cannot be read or parsed any more (a notebook cell, a file that was changed or removed) adds nothing.
     """
     files: dict[str, _File] = {}
-    for part in (timeline, *timeline.workers):
+    for part in (timeline, *timeline.workers, *timeline.ranks):
         for frame in part.frame.values():
             if not frame.user:
                 continue

@@ -1,0 +1,113 @@
+"""Facts of a wrapped model, of samplers and barriers, in a group of one; and two real ranks through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+GROUP = """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data.distributed import DistributedSampler
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}.store", rank=0, world_size=1)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.spare = net(), nn.Linear(4, 4)
+    def forward(self, x):
+        return self.body(x)
+"""
+
+
+def test_what_is_told_of_a_wrapped_model(watched: Any) -> None:
+    timeline, out = watched(
+        GROUP
+        + """
+import inspect
+model = DistributedDataParallel(Net(), find_unused_parameters=True)
+data = TensorDataset(torch.randn(32, 4), torch.randint(0, 2, (32,)))
+told, untold = DistributedSampler(data), DistributedSampler(data)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    told.set_epoch(epoch)
+    for sampler in (told, untold):
+        for x, y in DataLoader(data, 8, sampler=sampler):
+            opt.zero_grad(); nn.functional.cross_entropy(model(x), y).backward(); opt.step()
+    dist.barrier()
+print(list(inspect.signature(DistributedDataParallel).parameters)[:2], dist.barrier.__name__)
+dist.destroy_process_group()
+"""
+    )
+    assert out.splitlines() == ["['module', 'device_ids'] barrier"]
+    rows = [row for row in timeline.setting if row.name == "ddp"]
+    assert len(rows) >= 2 and {row.value["step"] for row in rows} >= {2, 4}
+    value = rows[0].value
+    assert value["find_unused"] and not value["static_graph"]
+    assert (value["parameters"], value["without_gradient"]) == (6, 2)
+    assert timeline.frame[rows[0].frame].user
+    epochs = [row.value["epochs"] for row in timeline.setting if row.name == "sampler"]
+    assert [0, 1, 2] in epochs and [0, 0, 0] in epochs
+    barriers = [site for site in timeline.site if site.kind == "barrier"]
+    assert sum(site.n for site in barriers) == 3
+
+
+TRAIN = """
+import time, torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.distributed import DistributedSampler
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+class Clips(Dataset):
+    def __len__(self):
+        return 320
+    def __getitem__(self, index):
+        if rank == 1:
+            time.sleep(0.002)
+        return torch.randn(16), index % 2
+net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 2))
+model = DistributedDataParallel(net)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def evaluate():
+    net.eval()
+    with torch.no_grad():
+        for _ in range(10):
+            net(torch.randn(4, 16)); time.sleep(0.02)
+    net.train()
+def main():
+    loader = DataLoader(Clips(), batch_size=8, sampler=DistributedSampler(Clips()))
+    for epoch in range(3):
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x), y)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+            print("loss", loss.item())
+        if rank == 0:
+            evaluate()
+        dist.barrier()
+main()
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_are_read_together(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(textwrap.dedent(TRAIN))
+    ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+    command = [sys.executable, "-m", "hotlap", "diagnose", "--no-confirm", "--json", "found.json", "--", *ranks]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {f["cause"]: f for f in json.loads((tmp_path / "found.json").read_text())["findings"]}
+    straggler = found["straggler"]
+    assert straggler["evidence"]["rank"] == 1 and straggler["evidence"]["late_phase"] == "data_wait"
+    assert straggler["where"][0]["text"] == "time.sleep(0.002)"
+    assert found["rank-0-validation"]["where"][0]["function"] == "evaluate"
+    assert found["sampler-set-epoch"]["where"][0]["text"] == "for x, y in loader:"
+    assert found["logging-every-rank"]["where"][0]["text"] == 'print("loss", loss.item())'
