@@ -2,7 +2,9 @@
 
 Evidence: Log files are forced to disk (os.fsync) every few steps, and each call waits for the disk.
 
-Gain: A call costs what the disk takes, often milliseconds; one call in half a second then serves for all of them.
+Gain: A call costs what the disk takes, often milliseconds; one call in half a second then serves for all of them. A
+trial shows it only where it writes to the same disk: pass --scratch with a folder there, since memory has no fsync to
+wait for.
 
 Runtime: From the third time on that the same file is forced, os.fsync and os.fdatasync return at once, and a thread
 calls them within half a second. What was written is in the file for every reader from the moment it was written, as
