@@ -1,4 +1,4 @@
-"""Facts of a wrapped model, of samplers and barriers, in a group of one; and two real ranks through the command line."""
+"""Facts of a wrapped model, of samplers and barriers, in a group of one; and two real ranks read together."""
 
 from __future__ import annotations
 

@@ -49,6 +49,8 @@ def _name(tool: Any) -> str:
     if tool is None:
         return ""
     named = tool if hasattr(tool, "__qualname__") else type(tool)
+    if any(base.__module__ == "_lsprof" for base in type(tool).__mro__):  # ``python -m cProfile``: of ``__main__``
+        return "cProfile.Profile"
     return f"{named.__module__}.{named.__qualname__}"
 
 

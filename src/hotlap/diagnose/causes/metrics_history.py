@@ -10,7 +10,7 @@ CAUSE = "metrics-history"
 
 
 def find(view: View) -> Finding | None:
-    """What a step cost too much in the mean of the run seen: half of what it costs by its end. A longer run costs more."""
+    """What a step cost too much in the mean of the run seen: half of what it costs by the end of it."""
     found = metric_growth(view)
     if found is None:
         return None
@@ -19,7 +19,7 @@ def find(view: View) -> Finding | None:
     grown_s = drift.after_s - drift.before_s
     evidence = {"first_s": drift.before_s, "last_s": drift.after_s, "phase": drift.phase}
     return view.finding(
-        CAUSE, grown_s / 2, f"Keep a running sum and count instead of the whole history at {line}: each step goes through "
-        "all steps before it.", where, detail=f"{drift.after_s / max(drift.before_s, 1e-9):.2f}x over the run",
+        CAUSE, grown_s / 2, f"Keep a running sum and count instead of the whole history at {line}: each step goes "
+        "through all steps before it.", where, detail=f"{drift.after_s / max(drift.before_s, 1e-9):.2f}x over the run",
         phase=drift.phase, evidence=evidence,
     )  # fmt: skip
