@@ -10,6 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 GROUP = """
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -96,9 +98,23 @@ dist.destroy_process_group()
 """
 
 
-def test_two_ranks_are_read_together(tmp_path: Path) -> None:
+SPAWN = """
+import os, runpy, sys, torch.multiprocessing as mp
+def rank(number, store):
+    import torch.distributed as dist
+    real = dist.init_process_group
+    dist.init_process_group = lambda backend: real(backend, init_method=f"file://{store}", rank=number, world_size=2)
+    runpy.run_path("train.py", run_name="__main__")
+if __name__ == "__main__":
+    mp.spawn(rank, (os.path.abspath("store"),), nprocs=2)
+"""
+LAUNCHED = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+
+
+@pytest.mark.parametrize("ranks", [LAUNCHED, [sys.executable, "spawn.py"]], ids=["torchrun", "spawned"])
+def test_two_ranks_are_read_together(tmp_path: Path, ranks: list[str]) -> None:
     (tmp_path / "train.py").write_text(textwrap.dedent(TRAIN))
-    ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+    (tmp_path / "spawn.py").write_text(textwrap.dedent(SPAWN))
     command = [sys.executable, "-m", "hotlap", "diagnose", "--no-confirm", "--json", "found.json", "--", *ranks]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"}

@@ -16,6 +16,7 @@ __all__ = ["header"]
 def header(torch: Any, role: str, worker_id: int | None) -> Header:
     """The header of this process' file; ``role`` is ``train`` or ``worker``."""
     cuda = torch.cuda
+    rank, world = _ranks(torch)
     device = cuda.get_device_name() if role == "train" and cuda.is_available() and cuda.is_initialized() else "cpu"
     return Header(
         schema=SCHEMA,
@@ -23,8 +24,8 @@ def header(torch: Any, role: str, worker_id: int | None) -> Header:
         role=role,
         pid=os.getpid(),
         ppid=os.getppid(),
-        rank=_number("RANK", 0),
-        world=_number("WORLD_SIZE", 1),
+        rank=rank,
+        world=world,
         argv=[str(a) for a in getattr(sys, "argv", [])],
         cwd=_cwd(),
         python=sys.version.split()[0],
@@ -34,6 +35,14 @@ def header(torch: Any, role: str, worker_id: int | None) -> Header:
         unix_s=time.time(),
         worker=worker_id,
     )
+
+
+def _ranks(torch: Any) -> tuple[int, int]:
+    """Rank and world: the process group's (spawned ranks have no variables), else the launcher's."""
+    group = torch.distributed
+    if group.is_available() and group.is_initialized():
+        return int(group.get_rank()), int(group.get_world_size())
+    return _number("RANK", 0), _number("WORLD_SIZE", 1)
 
 
 def _number(name: str, default: int) -> int:

@@ -1,7 +1,8 @@
 """What the script keeps from step to step: growing collections of tensors, and sums that drag their graphs along.
 
 After some steps the variables of the frames that train are looked at, one level deep: how long a list is and whether
-its last value still has a graph; how many additions a running sum goes through. Nothing is held, nothing is changed.
+its last value still has a graph; how many additions a running sum goes through. Nothing is held, nothing is changed,
+and no code of the script runs (types are asked, not objects, which may answer as they like).
 """
 
 from __future__ import annotations
@@ -80,13 +81,13 @@ class _Retained:
             last = next(reversed(value.values())) if type(value) is dict else value[-1]
             kind = self._kind(last)
             return [(name, kind, len(value))] if kind else []
-        if isinstance(value, self.tensor) and value.grad_fn is not None:
+        if issubclass(type(value), self.tensor) and value.grad_fn is not None:
             length = _chain(value.grad_fn)
             return [(name, "sum", length)] if length >= SHORTEST else []
         return []
 
     def _kind(self, value: Any) -> str:
-        if isinstance(value, self.tensor):
+        if issubclass(type(value), self.tensor):
             return "graph" if value.grad_fn is not None else "tensor"
         if type(value) in (tuple, list, dict) and len(value) <= 16:
             kinds = {self._kind(v) for v in (value.values() if type(value) is dict else value) if v is not value}
@@ -99,7 +100,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         held = object.__getattribute__(value, "__dict__")
     except AttributeError:  # slots, a built-in type
         return
-    if type(held) is dict and not isinstance(value, type):
+    if type(held) is dict and not issubclass(type(value), type):
         yield from list(held.items())[:NAMES]
 
 
