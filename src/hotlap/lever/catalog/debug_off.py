@@ -5,8 +5,8 @@ Evidence: Anomaly detection or a profiler is active during training.
 Gain: Anomaly detection checks every gradient for NaN and keeps a stack for every operation; a profiler records every
 operation. All of that time goes away.
 
-Runtime: torch.autograd.set_detect_anomaly, detect_anomaly and torch.profiler.profile keep their interface and do
-nothing.
+Runtime: torch.autograd.set_detect_anomaly, detect_anomaly, torch.profiler.profile and torch.autograd.profiler.profile
+keep their interface and do nothing.
 
 Source: Remove the call, or put it behind a --debug option.
 
@@ -83,6 +83,8 @@ def apply(target: Target, setting: Setting) -> None:
             swap(torch, "set_anomaly_enabled", set_anomaly_enabled)
         if setting["profiler"]:
             target.on_import("torch.profiler", lambda module: swap(module, "profile", _inert(module.profile, target)))
+            older = "torch.autograd.profiler"
+            target.on_import(older, lambda module: swap(module, "profile", _begun_and_ended(module.profile, target)))
 
     target.on_import("torch", torch_ready)
 
@@ -120,6 +122,22 @@ def _inert(real: Any, target: Target) -> Any:
             return None
 
         def export_stacks(self, path: str, metric: str = "") -> None:
+            return None
+
+    return profile
+
+
+def _begun_and_ended(real: Any, target: Target) -> Any:
+    """autograd's own profiler, over as soon as it has begun: every table of it works, and is empty."""
+
+    class profile(real):  # type: ignore[misc]
+        def __enter__(self) -> Any:
+            super().__enter__()
+            super().__exit__(None, None, None)
+            target.changed(int(self.enabled))
+            return self
+
+        def __exit__(self, *error: Any) -> None:
             return None
 
     return profile
