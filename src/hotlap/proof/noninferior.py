@@ -92,7 +92,7 @@ def judge(baseline: Losses, candidate: Losses, margin_frac: float | None = None,
     base, cand = final_losses(baseline, steps), final_losses(candidate, steps)
     margin = margin_frac if margin_frac is not None else default_margin(base, scale)
     delta, half = _delta(base, cand, paired)
-    return verdict(*_decide(delta / scale, half / scale, margin, seeds, steps))
+    return verdict(*_decide(delta / scale, half / scale, margin))
 
 
 def _delta(base: np.ndarray, cand: np.ndarray, paired: bool) -> tuple[float, float]:
@@ -113,27 +113,18 @@ def _delta(base: np.ndarray, cand: np.ndarray, paired: bool) -> tuple[float, flo
     return delta, float(stdtrit(freedom, LEVEL)) * error
 
 
-def _decide(
-    delta: float, half: float, margin: float, seeds: int, steps: int
-) -> tuple[str, str, float, float | None, float]:
+def _decide(delta: float, half: float, margin: float) -> tuple[str, str, float, float | None, float]:
     """Verdict, summary, delta, upper bound, margin; all relative."""
-    numbers = f"loss {100 * delta:+.1f} % over {seeds} seeds of {steps} steps (margin {100 * margin:.1f} %)"
     if math.isinf(half):
         if delta > _HOPELESS * margin:
-            return "refuted", f"Quality is far worse, in the one seed: {numbers}.", delta, None, margin
-        return "not proved", f"Quality not proved, one seed shows no spread: {numbers}.", delta, None, margin
+            return "refuted", "Far worse, in the one seed that there is.", delta, None, margin
+        return "not proved", "One seed shows no spread.", delta, None, margin
     upper, lower = delta + half, delta - half
     if upper <= margin:
-        return "proved", f"Quality proved: {numbers}, at most {100 * upper:+.1f} %.", delta, upper, margin
+        return "proved", "The loss is non-inferior, within the margin.", delta, upper, margin
     if lower > margin:
-        return "refuted", f"Quality is worse: {numbers}, at least {100 * lower:+.1f} %.", delta, upper, margin
-    return (
-        "not proved",
-        f"Quality not proved, seeds too few or too short to tell: {numbers}, at most {100 * upper:+.1f} %.",
-        delta,
-        upper,
-        margin,
-    )
+        return "refuted", "The loss is worse, beyond the margin.", delta, upper, margin
+    return "not proved", "Too few seeds, or too short ones, to tell.", delta, upper, margin
 
 
 def listed(arm: Losses) -> list[list[float | None]]:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from hotlap.records.findings import Finding, Where
+from hotlap.records.proof import Quality
 from hotlap.records.trials import LeverResult
 from hotlap.report import units
 from hotlap.report.view import Report
@@ -186,6 +187,17 @@ def missing(report: Report) -> list[str]:
     return [name for name, value in parts if value is None]
 
 
+def _quality(quality: Quality) -> str:
+    """The verdict on quality with the numbers that it rests on."""
+    if quality.delta_frac is None or quality.kind != "non-inferior":
+        return quality.summary or f"quality {quality.verdict}"
+    most = f", at most {units.signed_share(quality.upper_frac)}" if quality.upper_frac is not None else ""
+    margin = f" (margin {units.share(quality.margin_frac)})" if quality.margin_frac is not None else ""
+    over = f"over {quality.seeds} seed{'' if quality.seeds == 1 else 's'} of {units.count(quality.steps)} steps"
+    told = f"quality {quality.verdict}: loss {units.signed_share(quality.delta_frac)} {over}{most}{margin}"
+    return told if quality.verdict == "proved" else f"{told}. {quality.summary}"
+
+
 def proof_lines(report: Report) -> list[str]:
     """Speedup, quality and time-to-loss, one short text each."""
     proof = report.proof
@@ -200,7 +212,7 @@ def proof_lines(report: Report) -> list[str]:
         over = f" in {launches} launches" if launches > 1 else " in one launch"
         lines.append((f"{value} faster {bounds}".strip() if proof.claimed else unclaimed) + over)
     quality = proof.quality
-    lines.append(quality.summary or f"quality {quality.verdict}")
+    lines.append(_quality(quality))
     if quality.first_difference is not None:
         lines.append(f"losses differ from step {units.count(quality.first_difference)} on")
     if quality.time_to_loss:
