@@ -46,6 +46,16 @@ class Policy:
     on a two-core guest, wall: 1.0-1.4 us each (2,800 faults a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms) ..."""
     page_fault_refill: float = 1.3
     """... and never more than this times what the kernel took in all: wall saved was 0.8-1.15 of system time there."""
+    frozen_prior: float = 0.45
+    """Part of a frozen fp32 network's forward that 16-bit types and its layout save. Prior: 1.83x on a folded IResNet-50
+    in bf16 on a CPU with AVX-512."""
+    frozen_layout_prior: float = 0.15
+    """... and that channels-last alone saves, of its convolutions."""
+    denormal_compute_factor: float = 50.0
+    """An operation on denormals takes this many times as long. Prior: 230x measured in a matrix product, fewer beside
+    values that are normal ..."""
+    denormal_update_factor: float = 7.0
+    """... and in operations element by element, as an optimizer's (8.5 against 1.2 ms measured)."""
     small_compute_s: float = 0.002
     """On a CPU, compute per step below which Python and dispatch bound it, so that no type or layout helps ..."""
     full_compute_s: float = 0.012

@@ -15,8 +15,10 @@ from hotlap.probe import (
     backward,
     calls_per_line,
     checkpoint,
+    denormals,
     device_time,
     forward,
+    frozen,
     gc_pauses,
     load_time,
     loader_hooks,
@@ -193,6 +195,8 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     said = settings.install(ctx, forwards)
     loads.on_kind.append(said.loader)
     steps.on_first_update.append(said.optimizer)
+    steps.on_first_update.append(denormals.install(ctx).optimizer)
+    steps.on_first_update.append(frozen.install(ctx).optimizer)
     calls_per_line.install(ctx, forwards)
     has_device = device_time.install(ctx)
     watch.stacks.install(undo)

@@ -41,6 +41,8 @@ CAUSES: dict[str, str] = {
     "precision": "Compute runs in fp32 where this machine has a faster type.",
     "memory-format": "Convolutions run in NCHW where channels-last is faster.",
     "page-faults": "Freed memory goes back to the system and is faulted in again at each step.",
+    "frozen-subnetwork": "A network that is not trained (a teacher, a frozen trunk) runs as if it were.",
+    "denormals": "The CPU computes on numbers so small that it takes its slow path.",
     "optimizer-loop": "The optimizer updates parameter by parameter.",
     "python-loop": "A Python loop of small operations inside the forward.",
     "host-work": "The script's own Python between the phases takes the time.",
