@@ -50,3 +50,46 @@ def test_the_time_of_a_network_is_the_median_of_its_steps() -> None:
     for seconds in (0.004, 0.1):
         builder.setting("frozen", CALL, **{**builder.build().setting[-1].value, "s": seconds})
     assert causes(builder, BF16)["frozen-subnetwork"].evidence["network_s"] == 0.004
+
+
+def shaped(kind: str, phase: str = "forward", device: str = "cpu", **more: float) -> TimelineBuilder:
+    """Half of a phase's samples on line 21, which the shape at line 20 covers; the others on line 50."""
+    at = ("model.py", 20, "forward", "attn = scores.softmax(-1)")
+    on, off = ("model.py", 21, "forward", "x = attn @ v"), ("model.py", 50, "forward", "x = self.mlp(x)")
+    builder = TimelineBuilder(device).steps(60, **{**COMPUTE, **more}).shape(kind, at, 19, 20, 21, detail="x")
+    return builder.stack(phase, 50, on).stack(phase, 50, off)
+
+
+def test_attention_by_hand() -> None:
+    on_cpu = causes(shaped("attention-by-hand"))["attention-by-hand"]
+    assert on_cpu.seconds_per_step == pytest.approx(0.2 * 0.01) and on_cpu.where[0].line == 20
+    on_gpu = causes(shaped("attention-by-hand", device="NVIDIA H200"))["attention-by-hand"]
+    assert on_gpu.seconds_per_step == pytest.approx(0.5 * 0.01) and "CPU" not in on_gpu.advice
+    bf16 = shaped("attention-by-hand").setting("model", parameters=1, dtype="float32", autocast="bf16")
+    assert "attention-by-hand" not in causes(bf16), "the written-out form is faster there"
+    elsewhere = shaped("attention-by-hand", phase="residual", residual=0.001)
+    assert "attention-by-hand" not in causes(elsewhere)
+
+
+def test_samples_loop_is_told_once() -> None:
+    found = causes(shaped("samples-loop"))["samples-loop"]
+    assert found.seconds_per_step == pytest.approx(0.7 * 0.01) and "vmap" in found.advice
+    header = "for i in range(B):"
+    line = ("train.py", 25, "forward", "h = self.cell(x[i], h)")
+    both = TimelineBuilder().steps(60, forward=0.01, backward=0.01).loop("train.py", 25, header)
+    both.stack("forward", 50, line).setting("step_calls", lines=[[both.frame(line), 100]])
+    assert set(causes(both)) == {"python-loop"}
+    both.shape("samples-loop", ("train.py", 24, "forward", header), 25)
+    assert set(causes(both)) == {"samples-loop"}
+
+
+def test_repeated_cat() -> None:
+    found = causes(shaped("repeated-cat", phase="residual", residual=0.004))["repeated-cat"]
+    assert found.seconds_per_step == pytest.approx(0.8 * 0.002) and found.phase == "residual"
+    assert "repeated-cat" not in causes(shaped("repeated-cat", phase="residual", residual=0.0004))
+
+
+def test_host_tensors_only_on_a_device() -> None:
+    assert "host-tensors" not in causes(shaped("host-tensors"))
+    found = causes(shaped("host-tensors", device="NVIDIA H200"))["host-tensors"]
+    assert found.seconds_per_step == pytest.approx(0.8 * 0.005) and "device=" in found.advice

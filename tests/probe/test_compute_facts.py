@@ -104,3 +104,27 @@ def test_a_loop_without_a_teacher_has_none(watched: Any) -> None:
         opt.zero_grad(); nn.functional.cross_entropy(model(torch.randn(8, 4)), torch.zeros(8).long()).backward(); opt.step()
     """)
     assert not [row for row in timeline.setting if row.name == "frozen"]
+
+
+def test_attention_and_a_growing_tensor_have_their_lines(watched: Any) -> None:
+    timeline, _ = watched("""
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = nn.Linear(32, 96)
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            scores = q @ k.transpose(-2, -1)
+            attn = scores.softmax(-1)
+            return attn @ v
+    model = Attention()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, seen = torch.randn(4, 256, 32), torch.zeros(0, 256, 32)
+    for step in range(150):
+        opt.zero_grad(); out = model(x); out.square().mean().backward(); opt.step()
+        seen = torch.cat([seen, out.detach()])
+    """)
+    found = causes(timeline)
+    assert line(found["attention-by-hand"]) == "attn = scores.softmax(-1)"
+    assert line(found["repeated-cat"]) == "seen = torch.cat([seen, out.detach()])"
+    assert found["repeated-cat"].phase == "residual"

@@ -80,6 +80,17 @@ class Policy:
     """Mean seconds per call above which the operations are not small (heavy layers in a loop are fine)."""
     loop_prior: float = 0.7
     """Part of such a loop that one batched call saves. Prior."""
+    attention_prior: float = 0.5
+    """Part of written-out attention that one fused kernel saves on a device. Prior: the matrix of scores is neither
+    written nor read ..."""
+    attention_cpu_prior: float = 0.2
+    """... and on a CPU in fp32; in bf16 the written-out form was 1.75 times faster there, so nothing is claimed."""
+    samples_loop_prior: float = 0.7
+    """Part of a loop over samples that one batched call saves. Prior."""
+    cat_prior: float = 0.8
+    """Part of the time in a growing concatenation that one concatenation at the end saves: n copies become one."""
+    host_tensor_prior: float = 0.8
+    """Part of making a tensor on the host and copying it that making it on the device saves. Prior."""
     host_work_share: float = 0.05
     """Share of residual time not explained otherwise from which the script's own Python is named."""
     host_work_min_s: float = 0.0005

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 ID = "compile-model"
-TREATS = ("python-loop", "precision", "memory-format")
+TREATS = ("python-loop", "samples-loop", "precision", "memory-format")
 PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = True
