@@ -93,3 +93,74 @@ def test_host_tensors_only_on_a_device() -> None:
     assert "host-tensors" not in causes(shaped("host-tensors"))
     found = causes(shaped("host-tensors", device="NVIDIA H200"))["host-tensors"]
     assert found.seconds_per_step == pytest.approx(0.8 * 0.005) and "device=" in found.advice
+
+
+def padded(share: float | None, shapes: int = 1) -> TimelineBuilder:
+    return healthy().setting("inputs", calls=4, shapes=shapes, usual=[[32, 100]], padding_frac=share)
+
+
+def test_padding() -> None:
+    found = causes(padded(0.5))["padding"]
+    assert found.seconds_per_step == pytest.approx(0.5 * 0.8 * 0.02) and "one size" in found.detail
+    assert found.where[0].line == 80, "the loader's line"
+    assert "longest" in causes(padded(0.5, shapes=4))["padding"].detail
+    assert "padding" not in causes(padded(0.1)) and "padding" not in causes(padded(None))
+
+
+def checkpointed(memory: int, backward: str = "forward") -> TimelineBuilder:
+    call = ("model.py", 8, "forward", "x = checkpoint(self.block, x, use_reentrant=False)")
+    block = ("model.py", 30, backward, "x = self.norm(self.linear(x))")
+    builder = healthy().stack("forward", 50, call, block).stack("backward", 30, call, block)
+    return builder.stack("backward", 70, ("train.py", 9, "main", "loss.backward()")).ticks(2, rss=memory)
+
+
+def test_activation_checkpointing_where_memory_is_free() -> None:
+    found = causes(checkpointed(2**30))["activation-checkpointing"]
+    assert found.seconds_per_step == pytest.approx(0.3 * 0.01) and found.where[0].line == 8
+    assert "activation-checkpointing" not in causes(checkpointed(2**34)), "memory is full"
+    plain = healthy().stack("forward", 50, ("model.py", 8, "forward", "x = self.block(x)")).ticks(2)
+    assert "activation-checkpointing" not in causes(plain)
+    saving = ("train.py", 8, "main", "torch.save(checkpoint(model), path)")
+    assert "activation-checkpointing" not in causes(healthy().stack("forward", 5, saving).ticks(2))
+
+
+def recompiled(*rows: tuple[int, int, float], reason: str = "tensor 'x' size mismatch at index 0") -> TimelineBuilder:
+    builder = healthy()
+    for step, n, seconds in rows:
+        builder.setting("recompiles", step=step, file="m.py", first_line=4, function="f", n=n, s=seconds, reason=reason)
+    return builder
+
+
+def test_recompilation_storms() -> None:
+    found = causes(recompiled((2, 1, 0.1), (6, 3, 0.3), (20, 10, 1.0)))["recompilation"]
+    assert found.seconds_per_step == pytest.approx(0.0207, rel=0.01), "0.9 s in 18 steps is more than the step"
+    assert found.where[0].file == "m.py" and "dynamic=True" in found.advice and "size mismatch" in found.advice
+    assert "dynamic" not in causes(recompiled((2, 0, 0.0), (20, 9, 1.0), reason="n == 3"))["recompilation"].advice
+    assert "recompilation" not in causes(recompiled((2, 2, 1.0), (20, 2, 1.0))), "only at the start"
+    assert "recompilation" not in causes(recompiled((2, 9, 1.0)))
+
+
+def test_zero_grad() -> None:
+    def zeroing(kept: bool, seconds: float = 0.002) -> TimelineBuilder:
+        return TimelineBuilder().steps(60, **{**COMPUTE, "zero_grad": seconds}).setting("backends", gradients_kept=kept)
+
+    assert causes(zeroing(True))["zero-grad"].seconds_per_step == pytest.approx(0.002)
+    assert "zero-grad" not in causes(zeroing(False)) and "zero-grad" not in causes(zeroing(True, 0.0001))
+
+
+def on_gpu(shapes: int = 1, device: str = "NVIDIA H200", **value: Any) -> dict[str, Any]:
+    builder = TimelineBuilder(device).steps(60, **COMPUTE).setting("model", parameters=9, conv_layers=9, conv_frac=0.9,
+                                                                   channels_last=True)  # fmt: skip
+    builder.setting("inputs", calls=4, shapes=shapes, usual=[[8, 3, 64, 64]], padding_frac=None)
+    usual = {"cudnn_benchmark": False, "cudnn_deterministic": False, "deterministic": False, "gradients_kept": None}
+    return causes(builder.setting("backends", **{**usual, **value}))
+
+
+def test_cudnn() -> None:
+    assert on_gpu()["cudnn-benchmark"].seconds_per_step == pytest.approx(0.1 * 0.9 * 0.02)
+    assert "cudnn-benchmark" not in on_gpu(shapes=3)
+    assert "cudnn-benchmark" not in on_gpu(cudnn_benchmark=True) and "cudnn-benchmark" not in on_gpu(device="cpu")
+    strict = on_gpu(cudnn_deterministic=True)
+    assert "cudnn-deterministic" in strict and "cudnn-benchmark" not in strict
+    assert "cudnn-deterministic" not in on_gpu(device="cpu", deterministic=True)
+    assert "use_deterministic" in on_gpu(deterministic=True)["cudnn-deterministic"].advice

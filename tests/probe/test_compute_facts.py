@@ -9,6 +9,7 @@ import torch
 
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.probe.denormals import share_of_denormals
+from hotlap.probe.inputs import padding_frac
 from hotlap.records.findings import Finding
 from hotlap.records.timeline import Timeline
 from hotlap.testing.timelines import cpu_machine
@@ -101,7 +102,7 @@ def test_a_loop_without_a_teacher_has_none(watched: Any) -> None:
     model = net()
     opt = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(30):
-        opt.zero_grad(); nn.functional.cross_entropy(model(torch.randn(8, 4)), torch.zeros(8).long()).backward(); opt.step()
+        opt.zero_grad(); model(torch.randn(8, 4)).square().mean().backward(); opt.step()
     """)
     assert not [row for row in timeline.setting if row.name == "frozen"]
 
@@ -128,3 +129,93 @@ def test_attention_and_a_growing_tensor_have_their_lines(watched: Any) -> None:
     assert line(found["attention-by-hand"]) == "attn = scores.softmax(-1)"
     assert line(found["repeated-cat"]) == "seen = torch.cat([seen, out.detach()])"
     assert found["repeated-cat"].phase == "residual"
+
+
+def test_padding_is_counted(watched: Any) -> None:
+    timeline, _ = watched("""
+    model = nn.Sequential(nn.Embedding(50, 16), nn.Flatten(), nn.Linear(16 * 64, 2))
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    lossf = nn.CrossEntropyLoss()
+    x = torch.randint(1, 50, (16, 64))
+    x[:, 16:] = 0
+    for step in range(40):
+        opt.zero_grad(); lossf(model(x), torch.zeros(16).long()).backward(); opt.step()
+    """)
+    (found,) = {s.value["padding_frac"] for s in timeline.setting if s.name == "inputs"}
+    assert found == 0.75
+    assert {s.value["shapes"] for s in timeline.setting if s.name == "inputs"} == {1}
+    assert "padding" in causes(timeline)
+
+
+def test_padding_of_images_and_of_nothing() -> None:
+    images = torch.zeros(2, 3, 8, 8)
+    images[0, :, :4, :4] = 1.0
+    images[1] = 1.0
+    assert padding_frac(torch, images) == 1.0 - (0.25 + 1.0) / 2
+    assert padding_frac(torch, torch.ones(4, 9)) == 0.0
+    assert padding_frac(torch, torch.zeros(4, 9)) is None and padding_frac(torch, torch.ones(4)) is None
+
+
+def test_activations_computed_twice(watched: Any) -> None:
+    timeline, _ = watched("""
+    from torch.utils.checkpoint import checkpoint
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(*[nn.Linear(128, 128) for _ in range(6)])
+        def forward(self, x):
+            return self.layers(x).tanh()
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = Block()
+        def forward(self, x):
+            return checkpoint(self.block, x, use_reentrant=False)
+    model = Model()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(512, 128)
+    for step in range(400):
+        opt.zero_grad(); model(x).square().mean().backward(); opt.step()
+    """)
+    finding = causes(timeline)["activation-checkpointing"]
+    assert line(finding) == "return checkpoint(self.block, x, use_reentrant=False)"
+    assert 0.1 < finding.share < 0.6
+
+
+def test_recompilation_names_the_guard(watched: Any) -> None:
+    timeline, _ = watched("""
+    model = net()
+    def run(x, n):
+        return model(x) * n
+    fast = torch.compile(run, backend="eager", dynamic=False)
+    torch._dynamo.config.recompile_limit = 100
+    opt = torch.optim.SGD(model.parameters(), lr=0.0)
+    for step in range(40):
+        opt.zero_grad(); fast(torch.randn(8, 4), step + 1).square().mean().backward(); opt.step()
+    """)
+    finding = causes(timeline)["recompilation"]
+    assert finding.where[0].function == "run" and finding.evidence["reason"].startswith("n == ")
+    assert finding.evidence["recompiles"] >= 10
+
+
+def test_gradients_zeroed_in_place_are_seen(watched: Any) -> None:
+    timeline, _ = watched("""
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(30):
+        opt.zero_grad(set_to_none=False); model(torch.randn(8, 4)).square().mean().backward(); opt.step()
+    """)
+    assert [s.value["gradients_kept"] for s in timeline.setting if s.name == "backends"] == [None, True]
+
+
+def test_gradients_that_are_let_go(watched: Any) -> None:
+    timeline, _ = watched("""
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(30):
+        opt.zero_grad()
+        for _ in range(3):
+            model(torch.randn(8, 4)).square().mean().backward()
+        opt.step()
+    """)
+    assert [s.value["gradients_kept"] for s in timeline.setting if s.name == "backends"] == [None, False]

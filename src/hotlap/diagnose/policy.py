@@ -43,12 +43,24 @@ class Policy:
     """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
     page_fault_s: float = 1.4e-6
     """Seconds that a minor page fault costs at most: a trap, a page to clear, and the cache that this empties. Measured
-    on a two-core guest, wall: 1.0-1.4 us each (2,800 faults a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms) ..."""
+    on a two-core guest, wall: 1.0-1.4 us each (2,800 a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms) ..."""
     page_fault_refill: float = 1.3
     """... and never more than this times what the kernel took in all: wall saved was 0.8-1.15 of system time there."""
+    padding_min_frac: float = 0.15
+    """Padding below which sorting into buckets of length is not worth its effect on the order of samples."""
+    padding_prior: float = 0.8
+    """Part of the padded compute that buckets of length save. Prior: padding to buckets gave 1.67x of 1.8x on DETR."""
+    memory_free_frac: float = 0.5
+    """Part of the memory that has to be free before activations may be kept."""
+    min_recompiles: int = 3
+    """Recompilations after the first steps from which it is no longer torch.compile learning which sizes vary."""
+    cudnn_benchmark_prior: float = 0.1
+    """Part of convolution compute that the best algorithm saves over the heuristic's. Prior: 0-20 %, by shapes."""
+    cudnn_deterministic_prior: float = 0.1
+    """Part of compute that deterministic algorithms cost on a device. Prior: 0-20 %."""
     frozen_prior: float = 0.45
-    """Part of a frozen fp32 network's forward that 16-bit types and its layout save. Prior: 1.83x on a folded IResNet-50
-    in bf16 on a CPU with AVX-512."""
+    """Part of a frozen fp32 network's forward that 16-bit types and its layout save. Prior: 1.83x on an IResNet-50,
+    folded, in bf16, on a CPU with AVX-512."""
     frozen_layout_prior: float = 0.15
     """... and that channels-last alone saves, of its convolutions."""
     denormal_compute_factor: float = 50.0

@@ -122,8 +122,8 @@ class Lever(Protocol):
     """True: changes how the resident-batch step computes, so it belongs to the roof.
 
     Where it holds, a lever also says ``PROCESS_WIDE = True`` (it finds something to change in any process),
-    ``EARLY = True`` (what it treats makes trials of other levers noisy, so it is tried before them), ``DEVICE = "cuda"``
-    (it is for accelerators alone).
+    ``EARLY = True`` (what it treats makes trials of other levers noisy, so it is tried before them),
+    ``DEVICE = "cuda"`` (it is for accelerators alone).
     """
 
     def evidence(self, findings: Findings) -> Finding | None:

@@ -46,7 +46,7 @@ class FrozenHooks:
             return None
         without = torch.no_grad()
         without.__enter__()
-        cast = None
+        cast: Any = None
         kind = next(module.parameters()).device.type
         if self._dtype != "fp32" and not torch.is_autocast_enabled(kind):
             cast = torch.autocast(kind, dtype=torch.bfloat16 if self._dtype == "bf16" else torch.float16)
@@ -86,7 +86,6 @@ class FrozenHooks:
 
         found = [p.requires_grad for p in module.parameters()]
         if torch.is_grad_enabled():
-
 
             def look(tensor: Tensor) -> Tensor:
                 found.append(tensor.requires_grad)

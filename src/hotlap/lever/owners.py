@@ -1,4 +1,4 @@
-"""Which optimizers hold a module's parameters, asked of the garbage collector, since a script may keep them anywhere."""
+"""Whether an optimizer holds a module's parameters, asked of the garbage collector: a script may keep it anywhere."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Networks that are called in training and never trained (a teacher, a frozen trunk): what they take, and how they run.
 
-For one step now and then, global module hooks time the outermost such module; in between nothing is installed. Where
-anything was compiled they stay away, since compiled code asks whether there are hooks.
+For a few steps now and then, global module hooks time the outermost such module (and look at what the outermost module
+of all is given); in between nothing is installed. Where anything was compiled they stay away, since compiled code asks
+whether there are hooks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.inputs import Inputs
 from hotlap.probe.model_facts import is_compiled, model_facts
 from hotlap.probe.module_walk import parameters_of
 from hotlap.records.rows import Setting
@@ -19,13 +21,15 @@ from hotlap.records.rows import Setting
 __all__ = ["Frozen", "install"]
 
 AT_STEPS = (6, 20, 100)
-"""The steps after which one step is watched; some of :data:`~hotlap.probe.recorder.LOOKS`."""
+"""The steps after which some are watched; some of :data:`~hotlap.probe.recorder.LOOKS`."""
+STEPS = 4
+"""How many."""
 MOST = 4
 """Networks told of one step, the longest first."""
 
 
 class Frozen:
-    """The step being watched, and what was seen in it."""
+    """The steps being watched, and what was seen in them."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
@@ -35,19 +39,21 @@ class Frozen:
         self._found: dict[int, dict[str, Any]] = {}
         self._handles: list[Any] = []
         self._open: tuple[int, int] | None = None
+        self._outer: int | None = None
         self._step = -1
+        self._inputs = Inputs(ctx)
 
     def optimizer(self, optimizer: Any) -> None:
         """The first update of an optimizer: its parameters are trained."""
         self._optimizers.append(weakref.ref(optimizer))
 
     def look(self, index: int) -> None:
-        """Watch the step that begins now."""
+        """Watch the steps that begin now."""
         if index not in AT_STEPS or self._handles or self._anything_compiled():
             return
         optimizers = [o for ref in self._optimizers if (o := ref()) is not None]
         self._trained = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
-        self._kinds, self._found, self._open = {}, {}, None
+        self._kinds, self._found, self._open, self._outer = {}, {}, None, None
         self._step = self.ctx.rec.step_index
         modules = sys.modules["torch.nn.modules.module"]
         self._handles = [
@@ -74,11 +80,14 @@ class Frozen:
 
     def _before(self, module: Any, args: Any) -> None:
         rec = self.ctx.rec
-        if rec.step_index != self._step:
+        if rec.step_index >= self._step + STEPS:
             return self._tell()
         if self._open is not None or self.ctx.points.validating or get_ident() != rec.thread:
             return
         try:
+            if self._outer is None:
+                self._outer = id(module)
+                self._inputs.see(module, args)
             if self._is_frozen(module):
                 self._note(module, args)
                 self._open = (id(module), rec.clock())
@@ -89,6 +98,8 @@ class Frozen:
         if self._open is not None and self._open[0] == id(module) and get_ident() == self.ctx.rec.thread:
             self._found[id(module)]["s"] += (self.ctx.rec.clock() - self._open[1]) / 1e9
             self._open = None
+        if self._outer == id(module):
+            self._outer = None
 
     def _note(self, module: Any, args: Any) -> None:
         torch = self.ctx.torch
@@ -117,20 +128,21 @@ class Frozen:
         self._found[id(module)] = value
 
     def _tell(self) -> None:
-        """The step is over: the hooks go, what was seen is said."""
+        """The steps are over: the hooks go, what was seen is said."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
         for value in sorted(self._found.values(), key=lambda v: -v["s"])[:MOST]:
             frame = value.pop("frame")
-            if value["device"] != "cpu":
-                value["s"] = None  # the host's time of a launch says nothing
+            value["calls"] /= STEPS
+            value["s"] = value["s"] / STEPS if value["device"] == "cpu" else None  # a launch's time says nothing
             self.ctx.rec.emit(Setting("frozen", value, frame))
         self._found = {}
+        self._inputs.tell()
 
 
 def install(ctx: Context) -> Frozen:
-    """Watch single steps for networks that are called and not trained."""
+    """Watch a few steps for networks that are called and not trained."""
     found = Frozen(ctx)
     ctx.rec.on_look.append(found.look)
     return found

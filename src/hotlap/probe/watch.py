@@ -12,6 +12,7 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe import (
+    backends,
     backward,
     calls_per_line,
     checkpoint,
@@ -24,6 +25,7 @@ from hotlap.probe import (
     loader_hooks,
     logging_calls,
     readers,
+    recompiles,
     settings,
     step,
     sync,
@@ -195,8 +197,9 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     said = settings.install(ctx, forwards)
     loads.on_kind.append(said.loader)
     steps.on_first_update.append(said.optimizer)
-    steps.on_first_update.append(denormals.install(ctx).optimizer)
-    steps.on_first_update.append(frozen.install(ctx).optimizer)
+    for facts in (denormals, frozen, backends):
+        steps.on_first_update.append(facts.install(ctx).optimizer)
+    recompiles.install(ctx)
     calls_per_line.install(ctx, forwards)
     has_device = device_time.install(ctx)
     watch.stacks.install(undo)

@@ -211,6 +211,9 @@ def _fingerprint() -> dict[str, Any]:
     for kind in (torch.nn.Module, DataLoader, torch.optim.Optimizer, torch.optim.Adam):
         found.update({f"{kind.__name__}.{k}": id(v) for k, v in vars(kind).items() if callable(v)})
     found["threads"] = torch.get_num_threads()
+    found["benchmark"] = torch.backends.cudnn.benchmark
+    found["fp32"] = torch.get_float32_matmul_precision()
+    found["flushes"] = torch.tensor(1e-40).mul(1.0).view(torch.int32).item() == 0
     found["anomaly"] = torch.is_anomaly_enabled()
     found["ours"] = sorted(t.name for t in threading.enumerate() if t.name.startswith("hotlap"))
     found["abilities"] = len(os.supports_dir_fd)

@@ -11,7 +11,7 @@ _PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum"}
 
 
 def written_out(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, set[int], str]]:
-    """(statement of the softmax, lines from product to product, their texts). In order of the source, names followed."""
+    """(statement of the softmax, lines from product to product, its text), in order; names are followed."""
     scores: dict[str, int] = {}  # names that hold a product, and the line where it was made
     weights: dict[str, tuple[ast.stmt, int]] = {}  # names that hold a softmax of one
     for statement in _simple(body):
@@ -21,7 +21,7 @@ def written_out(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, set[int], str]
             if softmax is not None:
                 first = _product_line(softmax, scores)
                 if first is not None:
-                    weights.update({name: (statement, first) for name in names})
+                    weights.update(dict.fromkeys(names, (statement, first)))
             multiplied = _factors(node)
             for factor in multiplied:
                 inner = _softmax_of(factor)

@@ -1,5 +1,5 @@
-"""Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop, loops over
-samples, tensors made on the host.
+"""Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop, loops
+over samples, tensors made on the host.
 
 A shape is no finding: a cause wants samples of the script's stacks on its lines as well.
 """

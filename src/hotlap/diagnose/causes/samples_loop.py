@@ -10,7 +10,7 @@ CAUSE = "samples-loop"
 
 
 def find(view: View) -> Finding | None:
-    """Forward samples inside ``for i in range(batch size)`` over ``x[i]``, as much of the backward, and the residual."""
+    """Forward samples inside ``for i in range(batch size)`` over ``x[i]``, as much of the backward; the residual."""
     found = costly(view, CAUSE, ["forward", "residual"])
     if not found:
         return None

@@ -3,8 +3,8 @@
 Evidence: Many page faults per step: freed tensors go back to the system, and the next step's memory is faulted in and
 cleared page by page.
 
-Gain: On convolutional models on a CPU, with 110,000 faults a step, steps became 1.16 to 1.2 times faster; a small MLP in
-bf16, with 3,000 to 5,000 faults in a step of 9 ms, 1.7 to 2 times.
+Gain: On convolutional models on a CPU, with 110,000 faults a step, steps became 1.16 to 1.2 times faster; a small MLP
+in bf16, with 3,000 to 5,000 faults in a step of 9 ms, 1.7 to 2 times.
 
 Runtime: glibc's mallopt: large blocks come from the heap rather than from a mapping of their own (M_MMAP_MAX), and the
 top of the heap is kept (M_TRIM_THRESHOLD, M_TOP_PAD). Other C libraries are left alone.
@@ -59,7 +59,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
-    """From half of what the faults are taken to cost (wall saved was 0.8 of the kernel's time at least) to all of it."""
+    """From half of what the faults are taken to cost to all of it."""
     most = finding.seconds_per_step
     return bounded(findings, 0.5 * most, most, "prior")
 

@@ -56,9 +56,11 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
     if known.get("asked"):
         return Refusal("Gradients pass through it to its input, so that it computes as the training does.")
     convs = known.get("conv_layers") != 0
-    half = "bf16" if machine.fast_bf16 else "fp16" if machine.has_gpu and all(a.fp16 for a in machine.accelerators) else ""
-    faster = [half] if half and not known.get("autocast") else []
-    found: list[Setting] = [{"dtype": d, "channels_last": c} for d in faster for c in ((True, False) if convs else (False,))]
+    fp16 = machine.has_gpu and all(a.fp16 for a in machine.accelerators)
+    half = "bf16" if machine.fast_bf16 else "fp16" if fp16 else ""
+    found: list[Setting] = []
+    if half and not known.get("autocast"):
+        found += [{"dtype": half, "channels_last": last} for last in ((True, False) if convs else (False,))]
     found += [{"dtype": "fp32", "channels_last": True}] if convs else []
     return found or Refusal("This machine has no faster type for it, and it has no convolutions.")
 
