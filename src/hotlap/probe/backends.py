@@ -43,9 +43,10 @@ class Backends:
         optimizer = self._optimizer() if self._optimizer is not None else None
         if optimizer is None:
             return None
-        grads = (p.grad for group in optimizer.param_groups for p in group["params"])
-        first = next((g for g in grads if g is not None), None)
-        now = None if first is None else int(first._version)
+        with self.ctx.torch._C.DisableTorchFunction():  # a mode or subclass of the script's sees none of it
+            grads = (p.grad for group in optimizer.param_groups for p in group["params"])
+            first = next((g for g in grads if g is not None), None)
+            now = None if first is None else int(first._version)
         before, self._version = self._version, now
         return None if now is None or before is None else now > before
 

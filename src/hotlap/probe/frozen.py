@@ -85,12 +85,13 @@ class Frozen:
         if self._open is not None or self.ctx.points.validating or get_ident() != rec.thread:
             return
         try:
-            if self._outer is None:
-                self._outer = id(module)
-                self._inputs.see(module, args)
-            if self._is_frozen(module):
-                self._note(module, args)
-                self._open = (id(module), rec.clock())
+            with self.ctx.torch._C.DisableTorchFunction():  # a mode or subclass of the script's sees none of it
+                if self._outer is None:
+                    self._outer = id(module)
+                    self._inputs.see(module, args)
+                if self._is_frozen(module):
+                    self._note(module, args)
+                    self._open = (id(module), rec.clock())
         except Exception as err:  # it looks at the script's own objects
             self.ctx.failed("frozen", err)
 
@@ -107,31 +108,34 @@ class Frozen:
         if value is not None:
             value["calls"] += 1
             return
-        with torch._C.DisableTorchFunction():
-            facts = model_facts(torch, module)
-            own = list(parameters_of(module))
-            graded = torch.is_grad_enabled()
-            given = any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
-            kind = facts["device"].partition(":")[0]
-            value = {key: facts[key] for key in ("class", "parameters", "dtype", "device", "conv_layers", "conv_frac")}
-            value |= {
-                "calls": 1,
-                "s": 0.0,
-                "training": bool(module.training),
-                "recorded": graded and (given or any(p.requires_grad for p in own)),
-                "asked": graded and given,
-                "frozen": not any(p.requires_grad for p in own),
-                "autocast": torch.is_autocast_enabled(kind),
-                "channels_last": facts["channels_last"],
-            }
+        facts = model_facts(torch, module)
+        own = list(parameters_of(module))
+        graded = torch.is_grad_enabled()
+        given = any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
+        kind = facts["device"].partition(":")[0]
+        value = {key: facts[key] for key in ("class", "parameters", "dtype", "device", "conv_layers", "conv_frac")}
+        value |= {
+            "calls": 1,
+            "s": 0.0,
+            "training": bool(module.training),
+            "recorded": graded and (given or any(p.requires_grad for p in own)),
+            "asked": graded and given,
+            "frozen": not any(p.requires_grad for p in own),
+            "autocast": torch.is_autocast_enabled(kind),
+            "channels_last": facts["channels_last"],
+        }
         value["frame"] = self.ctx.rec.frames.user_number(2) or None
         self._found[id(module)] = value
 
-    def _tell(self) -> None:
-        """The steps are over: the hooks go, what was seen is said."""
+    def close(self) -> None:
+        """Take the hooks off."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
+
+    def _tell(self) -> None:
+        """The steps are over: the hooks go, what was seen is said."""
+        self.close()
         for value in sorted(self._found.values(), key=lambda v: -v["s"])[:MOST]:
             frame = value.pop("frame")
             value["calls"] /= STEPS
@@ -145,4 +149,5 @@ def install(ctx: Context) -> Frozen:
     """Watch a few steps for networks that are called and not trained."""
     found = Frozen(ctx)
     ctx.rec.on_look.append(found.look)
+    ctx.undo.add(found.close)
     return found

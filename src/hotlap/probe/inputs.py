@@ -41,7 +41,10 @@ class Inputs:
         self._padding: list[float] = []
 
     def see(self, module: Any, args: Any) -> None:
-        """Positional arguments of one outermost call, unless the first comes from another module (as a loss' does)."""
+        """Positional arguments of one outermost call, unless the first comes from another module (as a loss' does).
+
+        The caller has switched torch functions off, for the script's modes and subclasses.
+        """
         torch = self.ctx.torch
         given = [a for a in args if type(a) is torch.Tensor]
         if not given or given[0].grad_fn is not None or not torch.is_grad_enabled():
@@ -49,7 +52,9 @@ class Inputs:
         shapes = self._shapes.setdefault(id(module), {})
         shape = tuple(tuple(a.shape) for a in given)
         shapes[shape] = shapes.get(shape, 0) + 1
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        if torch._C._len_torch_dispatch_stack():
+            return  # a mode of the script's would see the operations
+        with torch.no_grad():
             found = padding_frac(torch, given[0])
         if found is not None:
             self._padding.append(found)
