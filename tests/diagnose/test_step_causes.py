@@ -175,3 +175,24 @@ def test_drift_is_a_change_point() -> None:
     faster = TimelineBuilder().steps(60, data_wait=0.03, **COMPUTE).steps(60, data_wait=0.001, **COMPUTE)
     assert "drift" not in causes(faster)
     assert not causes(healthy())
+
+
+def faulting(each_step: int, system_s: float | None = None) -> TimelineBuilder:
+    """150 steps of 20 ms between two ticks, three seconds apart."""
+    builder = TimelineBuilder().steps(1, **COMPUTE)
+    for at in (0, 150):
+        if at:
+            builder.steps(at, **COMPUTE)
+        kernel = None if system_s is None else round(at * system_s * 1e9)
+        builder.ticks(1, minor_faults=at * each_step, system_cpu=kernel)
+    return builder
+
+
+def test_page_faults_cost_no_more_than_the_kernel_took() -> None:
+    found = causes(faulting(3000))["page-faults"]
+    assert found.seconds_per_step == pytest.approx(3000 * 1.4e-6, rel=0.02)
+    assert found.seconds_per_step >= 0.0037, "3,000 faults cost 3.7 to 4.3 ms where they were measured"
+    cheap = causes(faulting(3000, system_s=0.001))["page-faults"]
+    assert cheap.seconds_per_step == pytest.approx(0.0013, rel=0.02)
+    assert "page-faults" not in causes(faulting(3000, system_s=0.0002))
+    assert "page-faults" not in causes(faulting(100))

@@ -60,3 +60,10 @@ def test_forgotten_callbacks_are_not_called(module: str) -> None:
     forget(callback)
     importlib.import_module(module)
     assert seen == []
+
+
+def test_a_callback_may_ask_for_the_same_module(module: str) -> None:
+    seen = []
+    on_import(module, lambda m: on_import(module, lambda m: seen.append(m.value)))
+    importlib.import_module(module)
+    assert seen == [1]

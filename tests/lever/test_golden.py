@@ -11,7 +11,7 @@ from hotlap.lever.contract import Refusal
 from hotlap.lever.registry import lever, levers
 from hotlap.records.codec import encode, loads
 from hotlap.records.findings import Findings
-from hotlap.testing.lever_kit import machine_of
+from hotlap.testing.lever_kit import machine_for
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lever"
 
@@ -26,7 +26,7 @@ def test_edits(folder: Path) -> None:
     findings = loads(Findings, (folder / "findings.json").read_text())
     finding = found.evidence(findings)
     assert finding is not None
-    settings = found.settings(finding, findings, machine_of())
+    settings = found.settings(finding, findings, machine_for(found))
     assert not isinstance(settings, Refusal)
     edits = found.edits(finding, settings[0])
     assert encode(edits) == json.loads((folder / "edits.json").read_text())

@@ -28,9 +28,18 @@ def _fit(found: list[Finding], limit_s: float, times: Times) -> list[Finding]:
 
 
 def _without_echo(findings: list[Finding]) -> list[Finding]:
-    """Host work on a line that is named as growing is the same work told twice."""
-    growing = {(w.file, w.line) for f in findings if f.cause in ("growing-step", "metrics-history") for w in f.where}
-    return [f for f in findings if not (f.cause == "host-work" and growing & {(w.file, w.line) for w in f.where[:1]})]
+    """Host work on a line that is named as growing is the same work told twice, as is a loop over samples as a loop."""
+    growing = {
+        (w.file, w.line)
+        for f in findings
+        if f.cause in ("growing-step", "metrics-history", "repeated-cat")
+        for w in f.where
+    }
+    findings = [
+        f for f in findings if not (f.cause == "host-work" and growing & {(w.file, w.line) for w in f.where[:1]})
+    ]
+    over_samples = {f.evidence.get("loop") for f in findings if f.cause == "samples-loop"}
+    return [f for f in findings if not (f.cause == "python-loop" and f.evidence.get("loop") in over_samples)]
 
 
 def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Finding]:

@@ -41,8 +41,33 @@ class Policy:
     """Part of the workers' load time off the CPU, without reads, that shows the fight."""
     autocast_prior: float = 1 / 3
     """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
-    page_fault_s: float = 5e-7
-    """Seconds that a minor page fault costs: a trap, and a page to clear. Prior: 0.2-0.7 us on guests."""
+    page_fault_s: float = 1.4e-6
+    """Seconds that a minor page fault costs at most: a trap, a page to clear, and the cache that this empties. Measured
+    on a two-core guest, wall: 1.0-1.4 us each (2,800 a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms) ..."""
+    page_fault_refill: float = 1.3
+    """... and never more than this times what the kernel took in all: wall saved was 0.8-1.15 of system time there."""
+    padding_min_frac: float = 0.15
+    """Padding below which sorting into buckets of length is not worth its effect on the order of samples."""
+    padding_prior: float = 0.8
+    """Part of the padded compute that buckets of length save. Prior: padding to buckets gave 1.67x of 1.8x on DETR."""
+    memory_free_frac: float = 0.5
+    """Part of the memory that has to be free before activations may be kept."""
+    min_recompiles: int = 3
+    """Recompilations after the first steps from which it is no longer torch.compile learning which sizes vary."""
+    cudnn_benchmark_prior: float = 0.1
+    """Part of convolution compute that the best algorithm saves over the heuristic's. Prior: 0-20 %, by shapes."""
+    cudnn_deterministic_prior: float = 0.1
+    """Part of compute that deterministic algorithms cost on a device. Prior: 0-20 %."""
+    frozen_prior: float = 0.45
+    """Part of a frozen fp32 network's forward that 16-bit types and its layout save. Prior: 1.83x on an IResNet-50,
+    folded, in bf16, on a CPU with AVX-512."""
+    frozen_layout_prior: float = 0.15
+    """... and that channels-last alone saves, of its convolutions."""
+    denormal_compute_factor: float = 50.0
+    """An operation on denormals takes this many times as long. Prior: 230x measured in a matrix product, fewer beside
+    values that are normal ..."""
+    denormal_update_factor: float = 7.0
+    """... and in operations element by element, as an optimizer's (8.5 against 1.2 ms measured)."""
     small_compute_s: float = 0.002
     """On a CPU, compute per step below which Python and dispatch bound it, so that no type or layout helps ..."""
     full_compute_s: float = 0.012
@@ -67,6 +92,17 @@ class Policy:
     """Mean seconds per call above which the operations are not small (heavy layers in a loop are fine)."""
     loop_prior: float = 0.7
     """Part of such a loop that one batched call saves. Prior."""
+    attention_prior: float = 0.5
+    """Part of written-out attention that one fused kernel saves on a device. Prior: the matrix of scores is neither
+    written nor read ..."""
+    attention_cpu_prior: float = 0.2
+    """... and on a CPU in fp32; in bf16 the written-out form was 1.75 times faster there, so nothing is claimed."""
+    samples_loop_prior: float = 0.7
+    """Part of a loop over samples that one batched call saves. Prior."""
+    cat_prior: float = 0.8
+    """Part of the time in a growing concatenation that one concatenation at the end saves: n copies become one."""
+    host_tensor_prior: float = 0.8
+    """Part of making a tensor on the host and copying it that making it on the device saves. Prior."""
     host_work_share: float = 0.05
     """Share of residual time not explained otherwise from which the script's own Python is named."""
     host_work_min_s: float = 0.0005

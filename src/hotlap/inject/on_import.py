@@ -43,8 +43,9 @@ def _call_after_exec(loader: Any, name: str) -> None:
         with contextlib.suppress(AttributeError):  # a loader that keeps no instance attributes shadows nothing
             del loader.exec_module
         original(module)
-        for callback in _waiting.pop(name, []):
-            callback(module)
+        while name in _waiting:  # a callback may ask for the same module, which still counts as being imported
+            for callback in _waiting.pop(name):
+                callback(module)
 
     try:
         loader.exec_module = exec_module

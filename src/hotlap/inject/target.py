@@ -99,6 +99,21 @@ class GuestTarget:
 
         self._hang(self._points.around_forward, hook)
 
+    def on_frozen(self, callback: Callable[[nn.Module], None]) -> None:
+        """Call back once for each outermost module whose parameters are all frozen, before a call in training."""
+        seen = Identities()
+        guarded = self._guard.callback(callback)
+
+        def hook(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if not self._points.validating and not self._is_trained(module) and seen.get(module) is None:
+                own = [p.requires_grad for p in parameters_of(module)]
+                if own and not any(own):
+                    seen.put(module, True)
+                    guarded(module)
+            return call(*args, **kwargs)
+
+        self._hang(self._points.around_forward, hook)
+
     def around_forward(
         self, wrapper: Callable[[nn.Module, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
     ) -> None:

@@ -72,6 +72,11 @@ class Target(Protocol):
     def on_model(self, callback: Callable[[nn.Module], None]) -> None:
         """Call back once for each root module being trained, just before its first training forward."""
 
+    def on_frozen(self, callback: Callable[[nn.Module], None]) -> None:
+        """Call back once for each outermost module with parameters of which none requires a gradient (a teacher), just
+        before a call of it outside validations. A frozen part of a trained root is not told: look for it in
+        :meth:`on_model`."""
+
     def around_forward(
         self, wrapper: Callable[[nn.Module, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
     ) -> None:
@@ -114,7 +119,12 @@ class Lever(Protocol):
     CONFLICTS: Sequence[str]
     """Ids of levers that cannot be on together with this one."""
     NUMERIC: bool
-    """True: changes how the resident-batch step computes, so it belongs to the roof."""
+    """True: changes how the resident-batch step computes, so it belongs to the roof.
+
+    Where it holds, a lever also says ``PROCESS_WIDE = True`` (it finds something to change in any process),
+    ``EARLY = True`` (what it treats makes trials of other levers noisy, so it is tried before them),
+    ``DEVICE = "cuda"`` (it is for accelerators alone).
+    """
 
     def evidence(self, findings: Findings) -> Finding | None:
         """The finding that speaks for this lever, or None: nothing here to treat."""

@@ -31,6 +31,8 @@ class Candidate:
     predicted: float
     """Throughput ratio, from the middle of :attr:`gain`."""
     gain: Gain
+    early: bool = False
+    """Whether it goes before the others: what it treats disturbs their trials."""
 
 
 def canonical(setting: Setting) -> str:
@@ -120,5 +122,6 @@ def _next(lever: Lever, finding: Finding, findings: Findings, machine: Machine, 
             continue
         gain = lever.gain(finding, findings, setting)
         predicted = predicted_ratio(findings.throughput.step_s, gain)
-        return Candidate(lever.ID, setting, lever.PRESERVES, finding.cause, predicted, gain)
+        early = bool(getattr(lever, "EARLY", False))
+        return Candidate(lever.ID, setting, lever.PRESERVES, finding.cause, predicted, gain, early)
     return None

@@ -58,9 +58,10 @@ class Telemetry:
         read, written = _io()
         import resource  # not everywhere, but where there is a /proc
 
-        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        cpu = time.process_time_ns()
-        self._rec.emit(Tick(now, rss, cpu, self._children_rss(), read, written, self._device(), minor_faults=faults))
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        cpu, system = time.process_time_ns(), int(used.ru_stime * 1e9)
+        row = Tick(now, rss, cpu, self._children_rss(), read, written, self._device(), None, used.ru_minflt, system)
+        self._rec.emit(row)
 
     def _children_rss(self) -> int | None:
         total = 0

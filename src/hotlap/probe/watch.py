@@ -12,19 +12,23 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe import (
+    backends,
     backward,
     calls_per_line,
     checkpoint,
     costly_calls,
+    denormals,
     device_time,
     distributed,
     forward,
+    frozen,
     gc_pauses,
     interpreter_tools,
     load_time,
     loader_hooks,
     logging_calls,
     readers,
+    recompiles,
     retained,
     settings,
     step,
@@ -198,6 +202,9 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     said = settings.install(ctx, forwards)
     loads.on_kind.append(said.loader)
     steps.on_first_update.append(said.optimizer)
+    for facts in (denormals, frozen, backends):
+        steps.on_first_update.append(facts.install(ctx).optimizer)
+    recompiles.install(ctx)
     calls_per_line.install(ctx, forwards)
     interpreter_tools.install(ctx)
     distributed.install(ctx, watch.sites)

@@ -174,6 +174,8 @@ class Tick:
     device_busy_frac: float | None = None
     minor_faults: int | None = None
     """Page faults of this process so far that needed no reading from disk."""
+    system_cpu: int | None = None
+    """Of ``cpu``, what the kernel took for this process: faults and calls."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hotlap.records.code_shape import CodeShape
 from hotlap.records.codec import check_schema, decode
 from hotlap.records.errors import RecordError
 from hotlap.records.fast_rows import fast_row
@@ -72,6 +73,8 @@ class Timeline:
     """Line at which a variable that was seen to keep tensors is added to, by ``file:name``; filled by trial too."""
     loops: dict[str, str] = field(default_factory=dict)
     """Header of the innermost loop around a user's line (``for t in range(T):``), by ``file:line``."""
+    shapes: list[CodeShape] = field(default_factory=list)
+    """Places in the user's files whose syntax speaks for a cause; filled with ``source``."""
 
     @property
     def n_steps(self) -> int:

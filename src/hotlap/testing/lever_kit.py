@@ -22,12 +22,12 @@ import pytest
 from hotlap.lever.contract import Gain, Lever, Refusal, Setting
 from hotlap.records.edits import Edit
 from hotlap.records.findings import CAUSES, Finding, Findings, LoaderFacts, Script, StepModel, Throughput, Where
-from hotlap.records.machine import Machine
+from hotlap.records.machine import Accelerator, Machine
 from hotlap.records.plan import PRESERVES
 from hotlap.testing.lever_target import LocalTarget
 from hotlap.testing.lever_training import bare_training, full_training
 
-__all__ = ["HEADINGS", "LeverConformance", "findings_of", "machine_of"]
+__all__ = ["HEADINGS", "LeverConformance", "findings_of", "machine_for", "machine_of"]
 
 HEADINGS = ("Evidence:", "Gain:", "Runtime:", "Source:", "Risk:")
 
@@ -41,6 +41,13 @@ def machine_of(**changes: Any) -> Machine:
     machine = Machine("Linux", "a CPU", 2, 24 * gib, 20 * gib, ["avx2", "avx512f", "avx512_bf16"], "3.11", "2.13",
                       compiler="g++", shm_bytes=8 * gib)  # fmt: skip
     return dataclasses.replace(machine, **changes)
+
+
+def machine_for(lever: Lever) -> Machine:
+    """:func:`machine_of`, with an A100 for a lever that is for accelerators alone."""
+    if getattr(lever, "DEVICE", "") != "cuda":
+        return machine_of()
+    return machine_of(accelerators=[Accelerator("NVIDIA A100-SXM4-40GB", 40 << 30, "8.0", True, True, True, True)])
 
 
 def findings_of(*causes: str, **loader: Any) -> Findings:
@@ -61,9 +68,13 @@ def findings_of(*causes: str, **loader: Any) -> Findings:
 
 def _offer(lever: Lever) -> tuple[Finding, Findings, list[Setting]]:
     findings = findings_of(*lever.TREATS)
+    machine = machine_for(lever)
+    if machine.has_gpu:
+        script = dataclasses.replace(findings.script, device=machine.accelerators[0].name)
+        findings = dataclasses.replace(findings, script=script)
     finding = lever.evidence(findings)
     assert finding is not None, f"{lever.ID} sees no evidence in findings of {list(lever.TREATS)}"
-    settings = lever.settings(finding, findings, machine_of())
+    settings = lever.settings(finding, findings, machine)
     assert not isinstance(settings, Refusal), settings
     assert settings, f"{lever.ID} offers no setting and gives no reason"
     return finding, findings, settings
@@ -112,19 +123,20 @@ class LeverConformance:
         _, _, settings = _offer(lever)
         for setting in settings:
             assert json.loads(json.dumps(setting)) == setting
-            assert lever.check(setting, machine_of()) is None
+            assert lever.check(setting, machine_for(lever)) is None
             assert all(isinstance(v, str) for v in lever.environment(setting).values())
         assert len({json.dumps(s, sort_keys=True) for s in settings}) == len(settings)
 
     def test_check_rejects(self, lever: Lever) -> None:
         _, _, settings = _offer(lever)
         good = settings[0]
-        assert lever.check({**good, "no such key": 1}, machine_of())
+        assert lever.check({**good, "no such key": 1}, machine_for(lever))
         for key in good:
             wrongs: list[Any] = ["nonsense", -7, [], 3.5]
             for wrong in wrongs:
-                assert lever.check({**good, key: wrong}, machine_of()), f"{key}={wrong!r} passed"
-            assert lever.check({k: v for k, v in good.items() if k != key}, machine_of()), f"{key} may be missing"
+                assert lever.check({**good, key: wrong}, machine_for(lever)), f"{key}={wrong!r} passed"
+            missing = {k: v for k, v in good.items() if k != key}
+            assert lever.check(missing, machine_for(lever)), f"{key} may be missing"
 
     def test_gain_is_an_interval(self, lever: Lever) -> None:
         finding, findings, settings = _offer(lever)
@@ -200,6 +212,9 @@ def _fingerprint() -> dict[str, Any]:
     for kind in (torch.nn.Module, DataLoader, torch.optim.Optimizer, torch.optim.Adam):
         found.update({f"{kind.__name__}.{k}": id(v) for k, v in vars(kind).items() if callable(v)})
     found["threads"] = torch.get_num_threads()
+    found["benchmark"] = torch.backends.cudnn.benchmark
+    found["fp32"] = torch.get_float32_matmul_precision()
+    found["flushes"] = torch.tensor(1e-40).mul(1.0).view(torch.int32).item() == 0
     found["anomaly"] = torch.is_anomaly_enabled()
     found["collector"] = (gc.get_threshold(), gc.get_freeze_count() > 0, gc.isenabled())
     found["collect"] = id(gc.collect)

@@ -32,6 +32,7 @@ class LocalTarget:
         self._on_loader: list[Any] = []
         self._wrap_iterator: list[Any] = []
         self._on_model: list[Any] = []
+        self._on_frozen: list[Any] = []
         self._forward: list[Any] = []
         self._on_optimizer: list[Any] = []
         self._backward: list[Any] = []
@@ -65,6 +66,9 @@ class LocalTarget:
 
     def on_model(self, callback: Any) -> None:
         self._on_model.append(callback)
+
+    def on_frozen(self, callback: Any) -> None:
+        self._on_frozen.append(callback)
 
     def around_forward(self, wrapper: Any) -> None:
         self._forward.append(wrapper)
@@ -101,7 +105,7 @@ class LocalTarget:
         real_backward, real_save, real_init = torch.autograd.backward, torch.save, Optimizer.__init__
 
         def train(module: Any, mode: bool = True) -> Any:
-            if self._depth == 0 and mode == self._validating:
+            if self._depth == 0 and mode == self._validating and any(p.requires_grad for p in module.parameters()):
                 self._validating = not mode
                 for begin, end in self._validation:
                     (end if mode else begin)()
@@ -170,6 +174,12 @@ class LocalTarget:
             if module.training and module not in self._roots and any(p.requires_grad for p in module.parameters()):
                 self._roots.add(module)
                 for callback in self._on_model:
+                    callback(module)
+
+            own = [] if self._validating or module in self._seen else [p.requires_grad for p in module.parameters()]
+            if own and not any(own):
+                self._seen.add(module)
+                for callback in self._on_frozen:
                     callback(module)
 
             def call(*a: Any, **k: Any) -> Any:

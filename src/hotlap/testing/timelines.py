@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hotlap.records.code_shape import CodeShape
 from hotlap.records.machine import Machine
 from hotlap.records.rows import PHASES, SCHEMA, Event, Frame, Header, Hits, Load, Note, Setting, Site, Stack, Step, Tick
 from hotlap.records.timeline import Timeline
@@ -132,6 +133,12 @@ class TimelineBuilder:
     def loop(self, file: str, line: int, header: str) -> TimelineBuilder:
         """The innermost loop around a user's line."""
         self._main.timeline.loops[f"{file}:{line}"] = header
+        return self
+
+    def shape(self, kind: str, line: UserLine, *lines: int, detail: str = "") -> TimelineBuilder:
+        """A shape of source at a user's line, with the lines that it covers."""
+        file, number, function, text = line
+        self._main.timeline.shapes.append(CodeShape(kind, file, number, function, frozenset(lines), text, detail))
         return self
 
     def event(

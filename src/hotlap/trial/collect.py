@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hotlap.records.code_shape import CodeShape
 from hotlap.records.timeline import Timeline
+from hotlap.trial.code_shapes import find_shapes
 
 __all__ = ["annotate"]
 
@@ -22,6 +24,7 @@ class _File:
     """(first line, last line, line of the header), outer loops before inner ones."""
     functions: list[tuple[int, int]] = field(default_factory=list)
     """(first line, last line) of each body."""
+    shapes: list[CodeShape] = field(default_factory=list)
 
     def loop_around(self, line: int) -> int | None:
         """Line of the innermost loop's header. A loop around a function does not repeat the function's lines."""
@@ -31,11 +34,13 @@ class _File:
 
 
 def annotate(timeline: Timeline) -> Timeline:
-    """Fill ``source`` and ``loops`` for the user's frames, of the loader workers too; the timeline is returned.
+    """Fill ``source``, ``loops`` and ``shapes`` for the user's frames, of the loader workers too; the timeline is
+    returned.
 
     A file that cannot be read or parsed any more (a notebook cell, a file that was changed or removed) adds nothing.
     """
     files: dict[str, _File] = {}
+    timeline.shapes.clear()
     for part in (timeline, *timeline.workers, *timeline.ranks):
         for frame in part.frame.values():
             if not frame.user:
@@ -43,6 +48,7 @@ def annotate(timeline: Timeline) -> Timeline:
             file = files.get(frame.file)
             if file is None:
                 file = files[frame.file] = _read(Path(timeline.header.cwd) / frame.file)
+                timeline.shapes += [replace(shape, file=frame.file) for shape in file.shapes]
             key = f"{frame.file}:{frame.line}"
             if 1 <= frame.line <= len(file.lines):
                 part.source[key] = timeline.source[key] = file.lines[frame.line - 1].strip()[:MOST_TEXT]
@@ -82,7 +88,7 @@ def _read(path: Path) -> _File:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return _File(lines)
-    return _File(lines, _loops(tree), _bodies(tree))
+    return _File(lines, _loops(tree), _bodies(tree), find_shapes(tree, lines))
 
 
 def _loops(tree: ast.Module) -> list[tuple[int, int, int]]:

@@ -5,19 +5,22 @@ Evidence: Compute dominates, in many small operations (a Python loop in the forw
 Gain: On a CPU 1.09 to 1.36 times on the compute part; on top of bf16 and channels-last 1.11 to 1.23.
 
 Runtime: module.compile() in place at the first training forward, so that names in checkpoints stay as they are. If the
-compiler fails, the model runs as before, and the lever ends without effect.
+compiler fails, the model runs as before, and the lever ends without effect. On a GPU a second setting, in mode
+"reduce-overhead", records the kernels of a step in CUDA graphs; dynamic: true compiles for varying sizes at once.
 
 Source: model.compile() after the model has been built and moved.
 
 Risk: Compilation takes 16 to 52 seconds here and pays after 400 to 1,900 steps: a short run does not get it. Inputs of
-many shapes compile again and again. Fused operations round differently.
+many shapes compile again and again. Fused operations round differently. With CUDA graphs an output is overwritten by
+the next forward, so that a script that keeps outputs across steps fails; its trial then does, and the lever is put
+back.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.checks import check_setting
+from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import of_compute
@@ -29,10 +32,13 @@ if TYPE_CHECKING:
     from torch import nn
 
 ID = "compile-model"
-TREATS = ("python-loop", "precision", "memory-format")
+TREATS = ("python-loop", "samples-loop", "precision", "memory-format")
 PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = True
+
+_RULES = {"mode": Rule(str, choices=("default", "reduce-overhead", "max-autotune")), "dynamic": Rule(bool)}
+"""Both may be left out: torch decides then."""
 
 STARTUP_S = 34.0
 """Middle of 16 to 52 s, measured for four models on two CPU cores."""
@@ -44,14 +50,14 @@ def evidence(findings: Findings) -> Finding | None:
 
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
-    """Default mode, where a compiler is at hand."""
+    """Default mode, where a compiler is at hand; on a GPU with CUDA graphs after that."""
     if findings.script.model.get("compiled"):
         return Refusal("The model is compiled already.")
     if findings.script.device == "cpu" and machine.compiler is None:
         return Refusal("There is no C++ compiler, which torch.compile needs on a CPU.")
     if findings.script.device != "cpu" and machine.has_gpu and not all(a.triton for a in machine.accelerators):
         return Refusal("The accelerator is not supported by Triton, which torch.compile needs.")
-    return [{}]
+    return [{}] if findings.script.device == "cpu" else [{}, {"mode": "reduce-overhead"}]
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
@@ -60,10 +66,16 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 
 def check(setting: Setting, machine: Machine) -> str | None:
-    """Nothing to set; a compiler has to be there."""
+    """Known modes; a compiler has to be there, and Triton on a GPU."""
     if not machine.has_gpu and machine.compiler is None:
         return "This machine has no C++ compiler, which torch.compile needs."
-    return check_setting(setting, {})
+    old = next((a for a in machine.accelerators if not a.triton), None)
+    if old is not None:
+        return f"{old.name} (capability {old.capability}) cannot run Triton, which torch.compile needs: 7.0 or later."
+    wrong = check_setting({"mode": "default", "dynamic": False, **setting}, _RULES)
+    if wrong is None and setting.get("mode") == "reduce-overhead" and not machine.has_gpu:
+        return "mode is 'reduce-overhead', which needs CUDA graphs, and torch sees no GPU."
+    return wrong
 
 
 def environment(setting: Setting) -> dict[str, str]:
@@ -79,7 +91,7 @@ def apply(target: Target, setting: Setting) -> None:
 
         if getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod"):
             return
-        compiled = torch.compile(module._call_impl)
+        compiled = torch.compile(module._call_impl, **setting)
         target.replace(module, "_compiled_call_impl", _Guarded(compiled, module, target))
 
     target.on_model(compile_in_place)
@@ -122,4 +134,5 @@ def _nothing() -> None:
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """``model.compile()`` after the model has been built."""
     where = place(*finding.where)
-    return [Edit("insert_after", where.file, where.line, target="model", code="model.compile()")]
+    keywords = ", ".join(f"{key}={value!r}" for key, value in setting.items())
+    return [Edit("insert_after", where.file, where.line, target="model", code=f"model.compile({keywords})")]

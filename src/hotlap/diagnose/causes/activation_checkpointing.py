@@ -1,0 +1,56 @@
+"""activation-checkpointing: activations are computed twice to save memory that is free."""
+
+from __future__ import annotations
+
+import re
+
+from hotlap.diagnose.stacks import Sampled, StackBook
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Finding
+from hotlap.records.rows import Frame
+
+CAUSE = "activation-checkpointing"
+
+_CALL = re.compile(r"\bcheckpoint(?:_sequential)?\(")
+
+
+def _free_frac(view: View) -> float | None:
+    """Part of the memory that was never used: of the device, or of this machine."""
+    ticks = [t for t in view.timeline.tick if t.t >= view.start_ns]
+    if view.on_device:
+        used = max((t.device_bytes or 0 for t in ticks), default=0)
+        total = min((a.memory_bytes for a in view.machine.accelerators), default=0)
+        return 1.0 - used / total if used and total else None
+    used = max((t.rss_bytes for t in ticks), default=0)
+    total = view.machine.memory_available_bytes + used
+    return 1.0 - used / total if used and total else None
+
+
+def find(view: View) -> Finding | None:
+    """On the CPU, the user's forwards below backward; on a device, the forward below ``checkpoint(...)`` once more."""
+    free = _free_frac(view)
+    if free is None or free < view.policy.memory_free_frac:
+        return None
+
+    def calls(book: StackBook, sample: Sampled) -> bool:
+        texts = book.user_texts(sample)
+        return any(_CALL.search(t) and "torch.save" not in t and "load" not in t for t in texts)
+
+    forward, backward = view.stacks.phase("forward"), view.stacks.phase("backward")
+    inside = forward.where(lambda sample: calls(forward, sample))
+    if not inside.total():
+        return None
+    again = backward.where(lambda sample: any(frame.func == "forward" for frame in sample.user))
+    seconds = view.seconds("forward") * inside.total() / forward.total()
+    if again.total() and not view.on_device:
+        seconds = view.seconds("backward") * again.total() / backward.total()
+
+    def call_site(sample: Sampled) -> Frame | None:
+        return next((f for f in sample.user if _CALL.search(forward.text(f))), None)
+
+    where = inside.lines(view.policy.max_where, call_site)
+    evidence = {"memory_free_frac": free, "again_s": seconds, **view.stack_evidence(again if again.total() else inside)}
+    return view.finding(
+        CAUSE, seconds, f"Call the function without torch.utils.checkpoint at {where[0].file}:{where[0].line}: the "
+        "memory is there.", where, detail="forward computed twice", phase="backward", evidence=evidence,
+    )  # fmt: skip

@@ -1,0 +1,35 @@
+"""attention-by-hand: attention is written out as products and a softmax."""
+
+from __future__ import annotations
+
+from hotlap.diagnose.script import model_facts
+from hotlap.diagnose.shapes import costly
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Finding
+
+CAUSE = "attention-by-hand"
+
+
+def find(view: View) -> Finding | None:
+    """Forward samples from the first product to the second, and as much of the backward.
+
+    Not on a CPU in bf16, where the written-out form was the faster one.
+    """
+    if not view.on_device and model_facts(view.timeline).get("autocast"):
+        return None
+    found = costly(view, CAUSE, ["forward"])
+    if not found:
+        return None
+    prior = view.policy.attention_prior if view.on_device else view.policy.attention_cpu_prior
+    seconds = sum(on.seconds + view.seconds("backward") * on.forward_share for on in found)
+    first, where = found[0], [on.where() for on in found[: view.policy.max_where]]
+    evidence = {
+        "forward_share": sum(on.forward_share for on in found), "places": len(found), "basis": "prior", "prior": prior,
+        **view.stack_evidence(first.book),
+    }  # fmt: skip
+    at = f"{where[0].file}:{where[0].line}"
+    advice = f"Call F.scaled_dot_product_attention(q, k, v) in {first.shape.function} at {at}"
+    advice += "." if view.on_device else ", and measure it: on a CPU in bf16 it is the slower form."
+    return view.finding(
+        CAUSE, seconds * prior, advice, where, detail="products and a softmax", phase="forward", evidence=evidence
+    )

@@ -1,0 +1,31 @@
+"""padding: a large part of each batch is padding that is computed like content."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Finding
+
+CAUSE = "padding"
+
+
+def find(view: View) -> Finding | None:
+    """Zeros behind the content of each sample, in the batches of the steps that were watched (CPU tensors only)."""
+    rows = [r.value for r in view.setting_rows("inputs") if r.value.get("padding_frac") is not None]
+    if not rows:
+        return None
+    padding = median(float(value["padding_frac"]) for value in rows)
+    if padding < view.policy.padding_min_frac:
+        return None
+    shapes, prior = max(int(value.get("shapes") or 1) for value in rows), view.policy.padding_prior
+    where = [view.loader.where] if view.loader and view.loader.where else view.forward_where()
+    at = f" at {where[0].file}:{where[0].line}" if where else ""
+    to = "one size for all batches" if shapes == 1 else "the longest sample of each batch"
+    evidence = {"padding_frac": padding, "shapes": shapes, "usual": rows[-1].get("usual")}
+    evidence |= {"basis": "prior", "prior": prior}
+    return view.finding(
+        CAUSE, view.compute_s * padding * prior, f"Put samples of like length into one batch (a batch sampler with "
+        f"buckets of length){at}, and pad to the longest of each: padding is to {to} now.", where,
+        detail=f"padded to {to}", phase="forward", evidence=evidence,
+    )  # fmt: skip

@@ -1,0 +1,27 @@
+"""repeated-cat: a tensor grows by concatenation in a loop."""
+
+from __future__ import annotations
+
+from hotlap.diagnose.shapes import costly
+from hotlap.diagnose.view import View
+from hotlap.records.findings import Finding
+
+CAUSE = "repeated-cat"
+
+
+def find(view: View) -> Finding | None:
+    """Samples on ``x = torch.cat([x, ...])`` inside a loop, in whatever phase of the training process."""
+    phases = [p for p in view.phases if p not in ("data_wait", "h2d")]
+    found = costly(view, CAUSE, phases)
+    if not found:
+        return None
+    prior = view.policy.cat_prior
+    where = [on.where() for on in found[: view.policy.max_where]]
+    name = found[0].shape.detail
+    evidence = {"on_line_s": sum(on.seconds for on in found), "grows": name, "basis": "prior", "prior": prior}
+    evidence |= view.stack_evidence(found[0].book)
+    return view.finding(
+        CAUSE, sum(on.seconds for on in found) * prior, f"Append to a list and concatenate once after the loop: {name} "
+        f"is copied whole at {where[0].file}:{where[0].line} each time.", where, detail=f"{name} grows in a loop",
+        phase=max(phases, key=lambda p: found[0].book.phase(p).total()), evidence=evidence,
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""Run a network that is not trained (a teacher, a frozen trunk) for inference: no graph, a 16-bit type, channels last.
+
+Evidence: In training steps a network is called of whose parameters none is trained, in full precision.
+
+Gain: An IResNet-50 as the teacher ran 1.83 times faster in bf16, channels last (CPU with AVX-512). Without convolutions
+the type alone counts.
+
+Runtime: Forwards of modules whose parameters are all frozen, outermost ones and the largest frozen parts of trained
+models, run without gradients and under torch.autocast; their outputs come back as fp32. A call through which gradients
+pass to its input (a perceptual loss), and a module that is unfrozen later, is left alone.
+
+Source: with torch.no_grad(), torch.autocast(device_type, dtype=torch.bfloat16): around the teacher's forward, after
+teacher.to(memory_format=torch.channels_last).
+
+Risk: The teacher's outputs are rounded to 8 bits (bf16). BatchNorm in training mode would gather its running statistics
+from rounded values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.frozen_hooks import FrozenHooks
+from hotlap.lever.gains import bounded
+from hotlap.lever.knob import Knob
+from hotlap.lever.owners import is_held
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    from torch import nn
+
+ID = "teacher-inference"
+TREATS = ("frozen-subnetwork",)
+PRESERVES = "maths"
+CONFLICTS = ()
+NUMERIC = True
+
+_RULES = {"dtype": Rule(str, choices=("bf16", "fp16", "fp32")), "channels_last": Rule(bool)}
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """A network that is called and not trained."""
+    return first(findings, TREATS)
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """The fastest type with and without channels-last (where there are convolutions), then channels-last alone."""
+    known = finding.evidence
+    if known.get("frozen") is False:
+        return Refusal("Its parameters require gradients: call requires_grad_(False) on it first.")
+    if known.get("asked"):
+        return Refusal("Gradients pass through it to its input, so that it computes as the training does.")
+    convs = known.get("conv_layers") != 0
+    fp16 = machine.has_gpu and all(a.fp16 for a in machine.accelerators)
+    half = "bf16" if machine.fast_bf16 else "fp16" if fp16 else ""
+    found: list[Setting] = []
+    if half and not known.get("autocast"):
+        found += [{"dtype": half, "channels_last": last} for last in ((True, False) if convs else (False,))]
+    found += [{"dtype": "fp32", "channels_last": True}] if convs else []
+    return found or Refusal("This machine has no faster type for it, and it has no convolutions.")
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """Prior: from a fifth of what the finding says to all of it; a third at most for the layout alone."""
+    most = finding.seconds_per_step * (1.0 if setting["dtype"] != "fp32" else 0.33)
+    return bounded(findings, 0.2 * most, most, "prior")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """A type that this machine computes in hardware."""
+    wrong = check_setting(setting, _RULES)
+    if wrong is None and setting["dtype"] == "bf16" and not machine.fast_bf16:
+        return "dtype is 'bf16', which this machine does not compute in hardware."
+    if wrong is None and setting["dtype"] == "fp16" and not any(a.fp16 for a in machine.accelerators):
+        return "dtype is 'fp16', which needs an accelerator."
+    return wrong
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Hook each frozen network once."""
+
+    def treat(module: nn.Module) -> None:
+        import torch
+
+        hooks = FrozenHooks(setting["dtype"], setting["channels_last"] and not is_held(module))
+
+        def switch(on: Any) -> None:
+            if hooks.channels_last:
+                layout = torch.channels_last if on else torch.contiguous_format
+                module.to(memory_format=layout)  # type: ignore[call-overload]
+            if on:
+                hooks.register(module)
+            else:
+                hooks.remove()
+
+        target.replace(Knob(lambda: False, switch), "value", True)
+
+    def look_inside(root: nn.Module) -> None:
+        for child in root.children():
+            own = [p.requires_grad for p in child.parameters()]
+            if own and not any(own):
+                if sum(1 for _ in child.modules()) > 1:  # a single frozen layer is no network
+                    treat(child)
+            elif own:
+                look_inside(child)
+
+    target.on_frozen(treat)
+    target.on_model(look_inside)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """A ``with`` around its forward; the layout where it is built."""
+    where = place(*finding.where)
+    found = []
+    if setting["dtype"] == "fp32":
+        found.append(Edit("wrap_with", where.file, where.line, target="forward", code="with torch.no_grad():"))
+    else:
+        dtype = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}[setting["dtype"]]
+        code = f"with torch.no_grad(), torch.autocast(images.device.type, dtype={dtype}):"
+        advice = "Give autocast the device of the network's input, and cast what it returns back with .float()."
+        found.append(Edit("wrap_with", where.file, where.line, target="forward", code=code))
+        found.append(Edit("advice", where.file, where.line, advice=advice))
+    if setting["channels_last"]:
+        advice = "Call .to(memory_format=torch.channels_last) on the network when it has been built."
+        found.append(Edit("advice", where.file, where.line, advice=advice))
+    return found

@@ -1,0 +1,102 @@
+"""Let gradients go instead of writing zeros into them.
+
+Evidence: Gradients are the same tensors from step to step, and zeroing them takes a visible part of the step.
+
+Gain: The zero-grad phase, and in backward an addition per gradient. On a CPU nothing was measured on models of a few
+hundred tensors; it counts where parameters are many and steps short.
+
+Runtime: zero_grad(set_to_none=False) of optimizers drops the gradients instead. A parameter that then gets no gradient
+before the optimizer's step has its zeros written after all, so that momentum and weight decay go on as before.
+
+Source: optimizer.zero_grad(set_to_none=True), the default.
+
+Risk: A script that reads a gradient between zero_grad and backward finds None there.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.checks import check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.gains import bounded
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+ID = "zero-grad-none"
+TREATS = ("zero-grad",)
+PRESERVES = "bits"
+CONFLICTS = ()
+NUMERIC = False
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """Gradients zeroed in place."""
+    return first(findings, TREATS)
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """On or not at all."""
+    return [{}]
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """Nothing to twice the zero-grad phase: what backward saves is of the same size."""
+    return bounded(findings, 0.0, 2.0 * finding.seconds_per_step, "prior")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """There is nothing to set."""
+    return check_setting(setting, {})
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Replace the optimizers' zero_grad, and see to parameters without a gradient before each step."""
+    import weakref
+
+    dropped: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+
+    def ready(torch: ModuleType) -> None:
+        kind = torch.optim.Optimizer
+        real = kind.zero_grad
+
+        def zero_grad(self: Optimizer, set_to_none: bool = True) -> None:
+            if set_to_none:
+                real(self, set_to_none=True)
+                return
+            held = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
+            if self not in dropped:
+                target.changed()
+            dropped[self] = held
+            real(self, set_to_none=True)
+
+        target.replace(kind, "zero_grad", zero_grad)
+        target.changed(-1)
+
+    def step(optimizer: Optimizer, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        import torch
+
+        for p in dropped.get(optimizer, ()):
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        return call(*args, **kwargs)
+
+    target.on_import("torch", ready)
+    target.around_step(step)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """A keyword of zero_grad."""
+    where = place(*finding.where)
+    return [Edit("set_keyword", where.file, where.line, target="zero_grad", keywords={"set_to_none": True})]

@@ -1,0 +1,142 @@
+"""Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop, loops
+over samples, tensors made on the host.
+
+A shape is no finding: a cause wants samples of the script's stacks on its lines as well.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from hotlap.records.code_shape import CodeShape
+from hotlap.trial.attention_shape import written_out
+
+__all__ = ["find_shapes"]
+
+_GROWERS = {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "append"}
+_MAKERS = {
+    "tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "eye",
+    "linspace",
+}  # fmt: skip
+_TEXT = 200
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
+    """All shapes of one file; ``file`` is left empty."""
+    found: list[CodeShape] = []
+
+    def add(kind: str, node: ast.stmt | ast.expr, function: str, spared: set[int], detail: str) -> None:
+        text = lines[node.lineno - 1].strip()[:_TEXT] if node.lineno <= len(lines) else ""
+        found.append(CodeShape(kind, "", node.lineno, function, frozenset(spared), text, detail))
+
+    for name, body in _scopes(tree):
+        for use, used, detail in written_out(body):
+            add("attention-by-hand", use, name, used, detail)
+        batch = _batch_sizes(body)
+        for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
+            for grown, target in _growing(loop):
+                add("repeated-cat", grown, name, _span(grown), target)
+            bound = _over_samples(loop, batch)
+            if bound:
+                add("samples-loop", loop, name, {line for s in loop.body for line in _span(s)}, bound)
+            for made in _host_made(loop):
+                add("host-tensors", made, name, _span(made), ast.unparse(made)[:60])
+        if name == "forward":
+            for made in (m for s in body for m in _host_made(s)):
+                add("host-tensors", made, name, _span(made), ast.unparse(made)[:60])
+    return list({(s.kind, s.line): s for s in found}.values())
+
+
+def _scopes(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
+    yield "<module>", tree.body
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            yield node.name, node.body
+
+
+def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Nodes of a body without those of functions and classes in it."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, Function | ast.ClassDef | ast.Lambda):
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+def _span(node: ast.stmt | ast.expr) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def _called(call: ast.expr) -> tuple[str, str]:
+    """(module, function) of ``torch.cat(...)``; empty where it is no such call."""
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        return call.func.value.id, call.func.attr
+    return "", ""
+
+
+def _growing(loop: ast.stmt) -> Iterator[tuple[ast.Assign, str]]:
+    """``x = torch.cat([x, ...])`` and its kin."""
+    for node in ast.walk(loop):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        module, function = _called(node.value)
+        if function not in _GROWERS or module not in ("torch", "np", "numpy") or not isinstance(node.value, ast.Call):
+            continue
+        target = ast.unparse(node.targets[0])
+        parts = [p for a in node.value.args[:2] for p in (a.elts if isinstance(a, ast.List | ast.Tuple) else [a])]
+        if target in (ast.unparse(part) for part in parts):
+            yield node, target
+
+
+def _is_batch(node: ast.expr) -> bool:
+    """``x.shape[0]``, ``x.size(0)`` or ``len(x)``."""
+    return ast.unparse(node).endswith((".shape[0]", ".size(0)")) or ast.unparse(node).startswith("len(")
+
+
+def _batch_sizes(body: list[ast.stmt]) -> set[str]:
+    """Names that hold the number of samples: ``B = x.shape[0]``, ``B, T, C = x.shape``."""
+    names = set()
+    for node in _own(body):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Name) and _is_batch(value):
+            names.add(target.id)
+        first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+        if isinstance(first, ast.Name) and ast.unparse(value).endswith((".shape", ".size()")):
+            names.add(first.id)
+    return names
+
+
+def _over_samples(loop: ast.AST, batch: set[str]) -> str:
+    """The bound of ``for i in range(<batch size>)`` whose body indexes by ``i``; empty for another loop."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.Call):
+        return ""
+    if not (isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range" and len(loop.iter.args) == 1):
+        return ""
+    bound = loop.iter.args[0]
+    if not (_is_batch(bound) or (isinstance(bound, ast.Name) and bound.id in batch)):
+        return ""
+    index = loop.target.id
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Subscript):
+            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+            lower = first.lower if isinstance(first, ast.Slice) else first
+            if isinstance(lower, ast.Name) and lower.id == index and isinstance(node.ctx, ast.Load):
+                return ast.unparse(loop.iter)
+    return ""
+
+
+def _host_made(inside: ast.AST) -> Iterator[ast.Call]:
+    """``torch.zeros(...).to(device)``: made on the host, then copied."""
+    for node in ast.walk(inside):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+            module, function = _called(node.func.value)
+            made = node.func.value
+            placed = isinstance(made, ast.Call) and any(k.arg == "device" for k in made.keywords)
+            if module == "torch" and function in _MAKERS and not placed:
+                yield node

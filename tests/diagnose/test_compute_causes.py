@@ -1,0 +1,166 @@
+"""Causes of how compute is written and set up: each loud, and each silent beside a near miss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from diagnose_scripts import COMPUTE, causes, healthy
+
+from hotlap.testing.timelines import TimelineBuilder, cpu_machine
+
+BF16 = cpu_machine(flags=("avx2", "avx512_bf16"))
+CALL = ("train.py", 33, "forward", "wanted = self.teacher(x)")
+
+
+def test_denormals_by_where_they_are() -> None:
+    weights = causes(healthy().setting("denormals", weights=0.02, gradients=None, state=0.0))["denormals"]
+    assert weights.seconds_per_step == pytest.approx(0.02 * (1 - 1 / 1.98) + 0.0004 * (1 - 1 / 1.12), rel=0.01)
+    slow = TimelineBuilder().steps(60, **{**COMPUTE, "optimizer": 0.01})
+    assert causes(slow.setting("denormals", weights=0.0, gradients=0.0, state=0.5))["denormals"].phase == "optimizer"
+    assert "denormals" not in causes(healthy().setting("denormals", weights=0.0, gradients=0.0001, state=0.0))
+    on_device = TimelineBuilder("NVIDIA H200").steps(60, **COMPUTE).setting("denormals", weights=0.5)
+    assert "denormals" not in causes(on_device)
+
+
+def teacher(**value: Any) -> TimelineBuilder:
+    usual = {
+        "class": "IResNet", "parameters": 1000, "dtype": "float32", "device": "cpu", "conv_layers": 5, "conv_frac": 0.9,
+        "calls": 1, "s": 0.004, "training": False, "recorded": False, "asked": False, "frozen": True,
+        "autocast": False, "channels_last": False,
+    }  # fmt: skip
+    return healthy().setting("frozen", CALL, **{**usual, **value})
+
+
+def test_frozen_subnetwork() -> None:
+    found = causes(teacher(), BF16)["frozen-subnetwork"]
+    assert found.where[0].line == 33 and found.seconds_per_step == pytest.approx(0.45 * 0.004)
+    assert "frozen-subnetwork" not in causes(teacher(s=0.0004), BF16), "too small to matter"
+    layout = causes(teacher())["frozen-subnetwork"]
+    assert "channels_last" in layout.advice and layout.seconds_per_step == pytest.approx(0.15 * 0.004)
+    assert "frozen-subnetwork" not in causes(teacher(conv_frac=0.0)), "no faster type here, and no convolutions"
+    assert "frozen-subnetwork" not in causes(teacher(autocast=True, channels_last=True), BF16)
+    recorded = causes(teacher(recorded=True, frozen=False), BF16)["frozen-subnetwork"]
+    assert recorded.seconds_per_step == pytest.approx(0.45 * 0.004 + 0.01 * 0.4)
+    assert "requires_grad_(False)" in recorded.advice
+
+
+def test_the_time_of_a_network_is_the_median_of_its_steps() -> None:
+    builder = teacher(s=0.004)
+    for seconds in (0.004, 0.1):
+        builder.setting("frozen", CALL, **{**builder.build().setting[-1].value, "s": seconds})
+    assert causes(builder, BF16)["frozen-subnetwork"].evidence["network_s"] == 0.004
+
+
+def shaped(kind: str, phase: str = "forward", device: str = "cpu", **more: float) -> TimelineBuilder:
+    """Half of a phase's samples on line 21, which the shape at line 20 covers; the others on line 50."""
+    at = ("model.py", 20, "forward", "attn = scores.softmax(-1)")
+    on, off = ("model.py", 21, "forward", "x = attn @ v"), ("model.py", 50, "forward", "x = self.mlp(x)")
+    builder = TimelineBuilder(device).steps(60, **{**COMPUTE, **more}).shape(kind, at, 19, 20, 21, detail="x")
+    return builder.stack(phase, 50, on).stack(phase, 50, off)
+
+
+def test_attention_by_hand() -> None:
+    on_cpu = causes(shaped("attention-by-hand"))["attention-by-hand"]
+    assert on_cpu.seconds_per_step == pytest.approx(0.2 * 0.01) and on_cpu.where[0].line == 20
+    on_gpu = causes(shaped("attention-by-hand", device="NVIDIA H200"))["attention-by-hand"]
+    assert on_gpu.seconds_per_step == pytest.approx(0.5 * 0.01) and "CPU" not in on_gpu.advice
+    bf16 = shaped("attention-by-hand").setting("model", parameters=1, dtype="float32", autocast="bf16")
+    assert "attention-by-hand" not in causes(bf16), "the written-out form is faster there"
+    elsewhere = shaped("attention-by-hand", phase="residual", residual=0.001)
+    assert "attention-by-hand" not in causes(elsewhere)
+
+
+def test_samples_loop_is_told_once() -> None:
+    found = causes(shaped("samples-loop"))["samples-loop"]
+    assert found.seconds_per_step == pytest.approx(0.7 * 0.01) and "vmap" in found.advice
+    header = "for i in range(B):"
+    line = ("train.py", 25, "forward", "h = self.cell(x[i], h)")
+    both = TimelineBuilder().steps(60, forward=0.01, backward=0.01).loop("train.py", 25, header)
+    both.stack("forward", 50, line).setting("step_calls", lines=[[both.frame(line), 100]])
+    assert set(causes(both)) == {"python-loop"}
+    both.shape("samples-loop", ("train.py", 24, "forward", header), 25)
+    assert set(causes(both)) == {"samples-loop"}
+
+
+def test_repeated_cat() -> None:
+    found = causes(shaped("repeated-cat", phase="residual", residual=0.004))["repeated-cat"]
+    assert found.seconds_per_step == pytest.approx(0.8 * 0.002) and found.phase == "residual"
+    assert "repeated-cat" not in causes(shaped("repeated-cat", phase="residual", residual=0.0004))
+
+
+def test_host_tensors_only_on_a_device() -> None:
+    assert "host-tensors" not in causes(shaped("host-tensors"))
+    found = causes(shaped("host-tensors", device="NVIDIA H200"))["host-tensors"]
+    assert found.seconds_per_step == pytest.approx(0.8 * 0.005) and "device=" in found.advice
+
+
+def padded(share: float | None, shapes: int = 1) -> TimelineBuilder:
+    return healthy().setting("inputs", calls=4, shapes=shapes, usual=[[32, 100]], padding_frac=share)
+
+
+def test_padding() -> None:
+    found = causes(padded(0.5))["padding"]
+    assert found.seconds_per_step == pytest.approx(0.5 * 0.8 * 0.02) and "one size" in found.detail
+    assert found.where[0].line == 80, "the loader's line"
+    assert "longest" in causes(padded(0.5, shapes=4))["padding"].detail
+    assert "padding" not in causes(padded(0.1)) and "padding" not in causes(padded(None))
+
+
+def checkpointed(memory: int, backward: str = "forward") -> TimelineBuilder:
+    call = ("model.py", 8, "forward", "x = checkpoint(self.block, x, use_reentrant=False)")
+    block = ("model.py", 30, backward, "x = self.norm(self.linear(x))")
+    builder = healthy().stack("forward", 50, call, block).stack("backward", 30, call, block)
+    return builder.stack("backward", 70, ("train.py", 9, "main", "loss.backward()")).ticks(2, rss=memory)
+
+
+def test_activation_checkpointing_where_memory_is_free() -> None:
+    found = causes(checkpointed(2**30))["activation-checkpointing"]
+    assert found.seconds_per_step == pytest.approx(0.3 * 0.01) and found.where[0].line == 8
+    assert "activation-checkpointing" not in causes(checkpointed(2**34)), "memory is full"
+    plain = healthy().stack("forward", 50, ("model.py", 8, "forward", "x = self.block(x)")).ticks(2)
+    assert "activation-checkpointing" not in causes(plain)
+    saving = ("train.py", 8, "main", "torch.save(checkpoint(model), path)")
+    assert "activation-checkpointing" not in causes(healthy().stack("forward", 5, saving).ticks(2))
+
+
+def recompiled(*rows: tuple[int, int, float], reason: str = "tensor 'x' size mismatch at index 0") -> TimelineBuilder:
+    builder = healthy()
+    for step, n, seconds in rows:
+        builder.setting("recompiles", step=step, file="m.py", first_line=4, function="f", n=n, s=seconds, reason=reason)
+    return builder
+
+
+def test_recompilation_storms() -> None:
+    found = causes(recompiled((2, 1, 0.1), (6, 3, 0.3), (20, 10, 1.0)))["recompilation"]
+    assert found.seconds_per_step == pytest.approx(0.0207, rel=0.01), "0.9 s in 18 steps is more than the step"
+    assert found.where[0].file == "m.py" and "dynamic=True" in found.advice and "size mismatch" in found.advice
+    assert "dynamic" not in causes(recompiled((2, 0, 0.0), (20, 9, 1.0), reason="n == 3"))["recompilation"].advice
+    assert "recompilation" not in causes(recompiled((2, 2, 1.0), (20, 2, 1.0))), "only at the start"
+    assert "recompilation" not in causes(recompiled((2, 9, 1.0)))
+
+
+def test_zero_grad() -> None:
+    def zeroing(kept: bool, seconds: float = 0.002) -> TimelineBuilder:
+        return TimelineBuilder().steps(60, **{**COMPUTE, "zero_grad": seconds}).setting("backends", gradients_kept=kept)
+
+    assert causes(zeroing(True))["zero-grad"].seconds_per_step == pytest.approx(0.002)
+    assert "zero-grad" not in causes(zeroing(False)) and "zero-grad" not in causes(zeroing(True, 0.0001))
+
+
+def on_gpu(shapes: int = 1, device: str = "NVIDIA H200", **value: Any) -> dict[str, Any]:
+    builder = TimelineBuilder(device).steps(60, **COMPUTE).setting("model", parameters=9, conv_layers=9, conv_frac=0.9,
+                                                                   channels_last=True)  # fmt: skip
+    builder.setting("inputs", calls=4, shapes=shapes, usual=[[8, 3, 64, 64]], padding_frac=None)
+    usual = {"cudnn_benchmark": False, "cudnn_deterministic": False, "deterministic": False, "gradients_kept": None}
+    return causes(builder.setting("backends", **{**usual, **value}))
+
+
+def test_cudnn() -> None:
+    assert on_gpu()["cudnn-benchmark"].seconds_per_step == pytest.approx(0.1 * 0.9 * 0.02)
+    assert "cudnn-benchmark" not in on_gpu(shapes=3)
+    assert "cudnn-benchmark" not in on_gpu(cudnn_benchmark=True) and "cudnn-benchmark" not in on_gpu(device="cpu")
+    strict = on_gpu(cudnn_deterministic=True)
+    assert "cudnn-deterministic" in strict and "cudnn-benchmark" not in strict
+    assert "cudnn-deterministic" not in on_gpu(device="cpu", deterministic=True)
+    assert "use_deterministic" in on_gpu(deterministic=True)["cudnn-deterministic"].advice

@@ -1,0 +1,124 @@
+"""A frozen network under teacher-inference: what is treated, and what is left alone."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hotlap.lever.catalog import teacher_inference
+from hotlap.lever.contract import Refusal
+from hotlap.testing.lever_kit import findings_of, machine_of
+from hotlap.testing.lever_target import LocalTarget
+
+SETTING = {"dtype": "bf16", "channels_last": True}
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[LocalTarget]:
+    with LocalTarget(str(tmp_path)) as target:
+        teacher_inference.apply(target, SETTING)
+        yield target
+    assert target.problems == []
+
+
+class Watched(nn.Module):
+    """Remembers how its forward ran."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.seen: list[Any] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.conv(x)
+        last = x.is_contiguous(memory_format=torch.channels_last)
+        self.seen.append((torch.is_grad_enabled(), out.dtype, last))
+        return out
+
+
+@pytest.fixture
+def teacher() -> Watched:
+    return Watched().requires_grad_(False).eval()
+
+
+IMAGES = torch.randn(2, 3, 8, 8)
+
+
+def test_a_teacher_runs_in_bf16_without_a_graph_and_gives_fp32(target: LocalTarget, teacher: Watched) -> None:
+    out = teacher(IMAGES)
+    assert teacher.seen == [(False, torch.bfloat16, True)]
+    assert out.dtype is torch.float32 and not out.requires_grad and torch.is_grad_enabled()
+    assert not torch.is_autocast_enabled("cpu")
+    student = nn.Conv2d(3, 4, 3)
+    nn.functional.mse_loss(student(IMAGES), out).backward()
+    assert target.changes == 1
+
+
+def test_a_frozen_part_of_a_trained_model(target: LocalTarget, teacher: Watched) -> None:
+    model = nn.Sequential(nn.Sequential(teacher), nn.Flatten(), nn.Linear(144, 2))
+    model(IMAGES).sum().backward()
+    assert teacher.seen == [(False, torch.bfloat16, True)] and target.changes == 1
+
+
+def test_gradients_that_pass_through_it_are_left_alone(target: LocalTarget, teacher: Watched) -> None:
+    images = IMAGES.clone().requires_grad_()
+    teacher(images).sum().backward()
+    assert images.grad is not None and teacher.seen[0][:2] == (True, torch.float32)
+
+
+def test_a_module_that_is_unfrozen_trains(target: LocalTarget, teacher: Watched) -> None:
+    teacher(IMAGES)
+    teacher.requires_grad_(True)
+    teacher(IMAGES).sum().backward()
+    assert teacher.conv.weight.grad is not None and teacher.seen[1][:2] == (True, torch.float32)
+
+
+def test_the_layout_stays_where_an_optimizer_holds_the_weights(target: LocalTarget, teacher: Watched) -> None:
+    optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+    teacher(IMAGES)
+    assert teacher.seen == [(False, torch.bfloat16, False)] and optimizer is not None
+
+
+def test_an_exception_leaves_nothing_open(target: LocalTarget, teacher: Watched) -> None:
+    with pytest.raises(RuntimeError):
+        teacher(torch.randn(2, 5, 8, 8))
+    assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+
+
+def test_copies_and_pickles_are_plain(tmp_path: Path, teacher: Watched) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        teacher_inference.apply(target, SETTING)
+        teacher(IMAGES)
+        copies = [copy.deepcopy(teacher), pickle.loads(pickle.dumps(teacher))]
+        torch.save(teacher, io.BytesIO())
+    for other in copies:
+        other(IMAGES)
+        assert other.seen[-1] == (True, torch.float32, False)
+
+
+def test_it_is_gone_afterwards(tmp_path: Path, teacher: Watched) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        teacher_inference.apply(target, SETTING)
+        teacher(IMAGES)
+    teacher(IMAGES)
+    assert teacher.seen[-1] == (True, torch.float32, False) and teacher.conv.weight.is_contiguous()
+
+
+def test_refusals() -> None:
+    for told in ({"frozen": False}, {"asked": True}):
+        findings = findings_of("frozen-subnetwork")
+        findings.findings[0].evidence.update(told)
+        found = teacher_inference.settings(findings.findings[0], findings, machine_of())
+        assert isinstance(found, Refusal)
+    findings = findings_of("frozen-subnetwork")
+    plain = teacher_inference.settings(findings.findings[0], findings, machine_of(cpu_flags=["avx2"]))
+    assert plain == [{"dtype": "fp32", "channels_last": True}]
+    assert teacher_inference.check(SETTING, machine_of(cpu_flags=["avx2"]))

@@ -1,0 +1,99 @@
+"""What the syntax shows, loud beside silent."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from hotlap.records.code_shape import CodeShape
+from hotlap.trial.code_shapes import find_shapes
+
+
+def shapes(body: str) -> list[CodeShape]:
+    source = "def forward(self, x):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ") + "\n"
+    return find_shapes(ast.parse(source), source.split("\n"))
+
+
+def kinds(body: str) -> set[str]:
+    return {s.kind for s in shapes(body)}
+
+
+def test_attention_through_names() -> None:
+    (found,) = shapes("""
+        q, k, v = self.qkv(x).chunk(3, -1)
+        attn = (q @ k.transpose(-2, -1)) * self.scale
+        attn = attn + self.bias
+        attn = attn.softmax(dim=-1)
+        attn = self.drop(attn)
+        return self.proj(attn @ v)
+    """)
+    assert found.kind == "attention-by-hand" and found.line == 5 and found.function == "forward"
+    assert found.lines == {3, 4, 5, 6, 7} and found.text == "attn = attn.softmax(dim=-1)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.softmax(torch.matmul(q, k.mT) / 8, dim=-1) @ v",
+        "return F.softmax(q.bmm(k), -1).bmm(v)",
+        """
+        s = torch.einsum("bhid,bhjd->bhij", q, k)
+        if mask is not None:
+            s = s.masked_fill(mask, -1e9)
+        a = F.softmax(s, dim=-1)
+        return torch.einsum("bhij,bhjd->bhid", a, v)
+        """,
+    ],
+)
+def test_attention_is_written_in_many_ways(body: str) -> None:
+    assert kinds(body) == {"attention-by-hand"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "p = torch.softmax(x @ w, -1)\nreturn -(p * p.log()).sum()",  # an entropy
+        "p = torch.softmax(self.linear(x), -1)\nreturn p @ self.centres",  # a mixture
+        "s = q @ k\nreturn (s @ v).softmax(-1)",
+        "a = (q @ k).softmax(-1)\na = torch.ones(3)\nreturn a @ v",  # another value by then
+        "return F.scaled_dot_product_attention(q, k, v)",
+    ],
+)
+def test_no_attention(body: str) -> None:
+    assert kinds(body) == set()
+
+
+def test_a_tensor_that_grows() -> None:
+    (found,) = shapes("""
+        for y in parts:
+            self.seen = torch.cat([self.seen, y], 0)
+    """)
+    assert (found.kind, found.line, found.detail) == ("repeated-cat", 3, "self.seen")
+    assert kinds("for y in ys:\n    seen = np.append(seen, y)") == {"repeated-cat"}
+    assert kinds("for y in ys:\n    z = torch.cat([y, x])") == set()
+    assert kinds("x = torch.cat([x, y])") == set(), "once is no loop"
+
+
+@pytest.mark.parametrize(
+    "head", ["for i in range(x.shape[0]):", "for i in range(x.size(0)):", "n = len(x)\nfor i in range(n):",
+             "b, t, c = x.shape\nfor i in range(b):"],
+)  # fmt: skip
+def test_loops_over_samples(head: str) -> None:
+    assert kinds(f"{head}\n    out.append(self.net(x[i]))") == {"samples-loop"}
+    assert kinds(f"{head}\n    out.append(self.net(x[i : i + 1, 0]))") == {"samples-loop"}
+    assert kinds(f"{head}\n    x = self.net(x)") == set(), "it does not look at one sample"
+
+
+def test_other_loops_are_no_samples() -> None:
+    assert kinds("b, t, c = x.shape\nfor i in range(t):\n    h = self.cell(x[i], h)") == set()
+    assert kinds("for layer in self.layers:\n    x = layer(x)") == set()
+
+
+def test_tensors_made_on_the_host() -> None:
+    assert kinds("mask = torch.zeros(3, 3).to(x.device)") == {"host-tensors"}
+    assert kinds("mask = torch.zeros(3, 3, device=x.device)") == set()
+    assert kinds("x = self.net(x).to(device)") == set()
+    outside = "mask = torch.zeros(3).cuda()\nfor x in loader:\n    w = torch.tensor([1.0]).cuda()\n"
+    assert [s.line for s in find_shapes(ast.parse(outside), outside.split("\n"))] == [3]
