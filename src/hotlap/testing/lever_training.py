@@ -13,8 +13,8 @@ def full_training(folder: str, steps: int = 8) -> list[float]:
 
     It reads files per sample, has one loading process, validates with gradients on, saves each fourth step, learns from
     a frozen teacher in fp32, checkpoints activations, zeroes gradients in place, collects garbage and empties the cache
-    by hand, forces its log to disk, and leaves anomaly detection on. CPU, seeded: without levers two calls give the same
-    bits.
+    by hand, forces its log to disk, and leaves anomaly detection on. CPU, seeded: without levers two calls give the
+    same bits.
     """
     import gc
 
