@@ -9,7 +9,10 @@ from hotlap.records.findings import NOT_ABOUT_TIME, Finding
 
 __all__ = ["in_order"]
 
-_SPLIT = ("decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned")
+_SPLIT = (
+    "decode", "augment", "collate", "storage-read", "network-storage", "page-cache-exhausted", "small-files",
+    "worker-startup", "workers-respawned", "loader-rebuilt",
+)  # fmt: skip
 """Causes that share the one data wait between them."""
 
 
