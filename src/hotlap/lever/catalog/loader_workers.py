@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ID = "loader-workers"
 TREATS = (
     "too-few-workers", "decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned",
-    "thread-contention",
+    "thread-contention", "prefetch-depth", "network-storage", "small-files", "page-cache-exhausted",
 )  # fmt: skip
 PRESERVES = "distribution"
 CONFLICTS = ("background-fetch",)
@@ -69,6 +69,8 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
     found: list[Setting] = []
     if loader.num_workers > 0 and not loader.persistent_workers:
         found.append({"workers": loader.num_workers, "prefetch": loader.prefetch_factor, "torch_threads": None})
+    if finding.cause == "prefetch-depth" and loader.num_workers > 0:  # the same workers, more batches ahead
+        return [{"workers": loader.num_workers, "prefetch": p, "torch_threads": None} for p in (8, 16)]
     spare = [1] if on_cpu and cores <= 2 else []
     for workers in dict.fromkeys([min(cores, 16), min(max(cores - 1, 1), 16), 1]):
         threads = [max(cores - workers, 1), None] if on_cpu else [None]
@@ -91,6 +93,8 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     best, worst = step_with_loader(model, setting["workers"], setting["torch_threads"])
     kept_alive = 0.7 * model.epoch_start_s if model.workers else 0.0
     same = model.workers == setting["workers"] and setting["torch_threads"] is None
+    if same and finding.cause == "prefetch-depth":
+        return bounded(findings, 0.0, finding.seconds_per_step, "modelled")
     if same:
         return bounded(findings, 0.3 * kept_alive, model.epoch_start_s, "modelled")
     return bounded(findings, now - worst, now - best + kept_alive, "modelled")
