@@ -182,3 +182,27 @@ def test_h2d_copy_on_a_device_alone() -> None:
 
     assert "h2d-copy" in run("NVIDIA A100", False)
     assert "h2d-copy" not in run("NVIDIA A100", True) and "h2d-copy" not in run("cpu", False)
+
+
+def test_collate_says_when_lists_become_tensors() -> None:
+    collate: UserLine = ("train.py", 70, "collate", "return torch.tensor(images), torch.tensor(labels)")
+    stacked: UserLine = ("train.py", 70, "collate", "return torch.stack(images), torch.tensor_split(labels, 2)")
+    builder = waiting().loads(100, 0.02, collate=0.015).stack("data_wait", 50, LOOP, FETCH, collate)
+    found = causes(builder)["collate"]
+    assert found.where[0].line == 70 and "train.py:70" in found.advice and "numpy.stack" in found.advice
+    other = causes(waiting().loads(100, 0.02, collate=0.015).stack("data_wait", 50, LOOP, FETCH, stacked))["collate"]
+    assert "numpy.stack" not in other.advice
+
+
+def test_notes_on_workers_and_memory() -> None:
+    def notes(workers: int, growth: int, shm: int) -> str:
+        builder = waiting(num_workers=workers).worker(50, 0.02)
+        for i in range(8):
+            builder.ticks(1, children_rss_bytes=2**28 + i * growth)
+        timeline = builder.build()
+        timeline.tick = [replace(tick, t=builder.clock.now - (8 - i) * 10**8) for i, tick in enumerate(timeline.tick)]
+        return " ".join(judge(builder, cpu_machine(shm_bytes=shm)).notes)
+
+    assert "loader workers grew from" in notes(2, 2**27, 2**33) and "/dev/shm" not in notes(2, 2**27, 2**33)
+    assert "grew" not in notes(2, 2**20, 2**33)
+    assert "/dev/shm) holds 67108864 bytes" in notes(2, 0, 2**26) and "/dev/shm" not in notes(0, 0, 2**26)

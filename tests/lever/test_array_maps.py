@@ -26,7 +26,7 @@ def saved(path: Path, array: Any, old: bool = True) -> str:
 @pytest.fixture
 def load() -> Any:
     used: list[bool] = []
-    mapped = mapping_load(numpy.load, 4096, lambda: used.append(True))
+    mapped = mapping_load(numpy, 4096, lambda: used.append(True))
     mapped.used = used  # type: ignore[attr-defined]
     return mapped
 

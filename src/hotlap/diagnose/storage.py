@@ -12,6 +12,7 @@ from hotlap.records.findings import Finding
 
 __all__ = ["storage_cause", "storage_finding"]
 
+
 def _later_reads(view: View) -> tuple[float, float] | None:
     """Bytes from the device per sample, within the first epoch and after it; None where it cannot be told."""
     length = view.loader.dataset_len if view.loader else None

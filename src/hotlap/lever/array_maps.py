@@ -35,12 +35,13 @@ class _Maps:
         self.alive -= 1
 
 
-def mapping_load(load: Callable[..., Any], min_bytes: int, used: Callable[[], None]) -> Callable[..., Any]:
+def mapping_load(numpy: Any, min_bytes: int, used: Callable[[], None]) -> Callable[..., Any]:
     """``numpy.load`` that maps a ``.npy`` file privately from its second load on: same bits, the caller's to change.
 
     Only a path with no other argument, of at least ``min_bytes``, not written since the start, holding plain numbers.
     ``used`` is called after each mapping.
     """
+    load = numpy.load
     begun = time.time()
     known: dict[str, str] = {}
     maps = _Maps()
@@ -62,8 +63,6 @@ def mapping_load(load: Callable[..., Any], min_bytes: int, used: Callable[[], No
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs or not mappable(args[0]):
             return load(*args, **kwargs)
-        import numpy
-
         try:
             array = load(args[0], mmap_mode="c")
         except (ValueError, OSError):  # objects or nothing in it, or no more mappings: as without us

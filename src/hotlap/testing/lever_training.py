@@ -112,7 +112,7 @@ def _collate(samples: list[Any]) -> tuple[Any, Any]:
 
 
 class _Files:
-    """16 array files, and one that is read whole for each sample; four labels; the same sample for an index each time."""
+    """16 array files, and one that is read whole each time; four labels; the same sample for an index each time."""
 
     def __init__(self, folder: str, numpy: Any) -> None:
         self._folder = folder

@@ -12,7 +12,7 @@ CAUSE = "small-files"
 def find(view: View) -> Finding | None:
     """The wait for storage, where each sample opens a small file of its own."""
     advice = (
-        "Pack the samples into one file (an array, a tar of shards) and read them from there: a small file costs a seek "
-        "and a look-up of its name each time."
+        "Pack the samples into one file (an array, a tar of shards) and read them from there: a small file costs a "
+        "seek and a look-up of its name each time."
     )
     return storage_finding(view, CAUSE, advice, "a small file for each sample")

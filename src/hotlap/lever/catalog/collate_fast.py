@@ -94,7 +94,7 @@ class FastCollate:
             return self._collate(samples)  # another thread may be computing, or compiling, meanwhile
         real = torch.tensor
         ours = fast_tensor(real, self._used)
-        torch.tensor = ours  # type: ignore[assignment]
+        torch.tensor = ours
         try:
             return self._collate(samples)
         finally:

@@ -82,7 +82,7 @@ def apply(target: Target, setting: Setting) -> None:
                 pass
 
     def install(numpy: ModuleType) -> None:
-        target.replace(numpy, "load", mapping_load(numpy.load, setting["min_bytes"], used))
+        target.replace(numpy, "load", mapping_load(numpy, setting["min_bytes"], used))
         target.changed(-1)
 
     def count(optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
