@@ -126,7 +126,6 @@ def repeated_finding(
         "calls_per_file": first.calls / max(1, first.files),
         "file_bytes": first.file_bytes / max(1, first.files),
         "op": first.op,
-        "shares_wait_with": ["decode", "augment", "storage-read"],
     }
     return view.finding(
         cause, view.times.wait_s * min(1.0, frac), advice(first), [o.where for o in again[: view.policy.max_where]],

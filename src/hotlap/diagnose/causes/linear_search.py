@@ -43,7 +43,7 @@ def find(view: View) -> Finding | None:
     length = view.loader.dataset_len if view.loader else None
     many = f" (the data set has {length} samples)" if length else ""
     evidence = {
-        "dataset_len": length, "shares_wait_with": ["decode", "augment", "storage-read"], **view.stack_evidence(found),
+        "dataset_len": length, **view.stack_evidence(found),
     }  # fmt: skip
     return view.finding(
         CAUSE, view.times.wait_s * found.total() / total,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ID = "background-fetch"
 TREATS = (
     "decode", "augment", "collate", "storage-read", "network-storage", "small-files", "page-cache-exhausted",
-    "too-few-workers",
+    "too-few-workers", "whole-file-read", "reopened-per-sample", "parsed-per-sample", "linear-search",
 )  # fmt: skip
 PRESERVES = "distribution"
 CONFLICTS = ("loader-workers",)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 ID = "loader-workers"
 TREATS = (
     "too-few-workers", "decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned",
-    "thread-contention", "prefetch-depth", "network-storage", "small-files", "page-cache-exhausted",
+    "thread-contention", "prefetch-depth", "network-storage", "small-files", "page-cache-exhausted", "linear-search",
+    "whole-file-read", "reopened-per-sample", "parsed-per-sample",
 )  # fmt: skip
 PRESERVES = "distribution"
 CONFLICTS = ("background-fetch",)
@@ -93,10 +94,9 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     best, worst = step_with_loader(model, setting["workers"], setting["torch_threads"])
     kept_alive = 0.7 * model.epoch_start_s if model.workers else 0.0
     same = model.workers == setting["workers"] and setting["torch_threads"] is None
-    if same and finding.cause == "prefetch-depth":
-        return bounded(findings, 0.0, finding.seconds_per_step, "modelled")
     if same:
-        return bounded(findings, 0.3 * kept_alive, model.epoch_start_s, "modelled")
+        deeper = finding.seconds_per_step if finding.cause == "prefetch-depth" else 0.0
+        return bounded(findings, 0.3 * kept_alive, max(model.epoch_start_s, deeper), "modelled")
     return bounded(findings, now - worst, now - best + kept_alive, "modelled")
 
 
