@@ -157,12 +157,14 @@ def test_why_storage_is_waited_for() -> None:
 
 
 def test_reads_that_go_on_after_the_first_epoch() -> None:
-    def run(later_bytes: int) -> set[str]:
-        builder = cold(dataset_len=1600)
+    def run(later_bytes: int, first_bytes: int = 60_000) -> set[str]:
+        builder = waiting(dataset_len=1600)
+        builder.loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * first_bytes)
         return storage_of(builder.loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * later_bytes))
 
     assert run(60_000) == {"page-cache-exhausted"}
     assert run(0) == {"storage-read"}, "the second epoch came from memory"
+    assert run(300, first_bytes=900) == {"storage-read"}, "next to nothing is read at all"
 
 
 def test_a_network_mount_whose_bytes_are_not_counted() -> None:

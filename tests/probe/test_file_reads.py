@@ -11,7 +11,8 @@ import pytest
 from hotlap.probe.mounts import mount_kinds
 
 BODY = """
-import builtins, io, json, os
+import builtins, io, json, numpy, os
+numpy.save("a.npy", numpy.zeros(3))
 plain = builtins.open
 with open("meta.json", "w") as f: json.dump([[i, i % 2] for i in range(48)], f)
 for i in range(48): open(f"{i}.txt", "w").write(str(i))
@@ -24,6 +25,7 @@ class Rows(Dataset):
             row = json.load(f)[i]
         with open(f"{i}.txt") as f:
             f.read()
+        numpy.load("a.npy")
         return torch.ones(4) * row[0], row[1]
 def main():
     model, lossf = net(), nn.CrossEntropyLoss()
@@ -52,7 +54,12 @@ def test_lines_and_their_files(watched: Any, workers: int) -> None:
     process = timeline.workers[0] if workers else timeline
     lines = {(process.frame[line[0]].line, line[1]): line for line in value["lines"]}
     first = min(number for number, _ in lines)
-    assert {(number - first, op) for number, op in lines} == {(0, "open"), (1, "json.load"), (2, "open")}
+    assert {(number - first, op) for number, op in lines} == {
+        (0, "open"),
+        (1, "json.load"),
+        (2, "open"),
+        (4, "numpy.load"),
+    }
     assert lines[first, "open"][2:4] == [4 * looks, looks], "one file, opened for each sample"
     assert lines[first + 1, "json.load"][2:4] == [4 * looks, looks]
     assert lines[first + 2, "open"][2:4] == [4 * looks, 4 * looks], "a file for each sample"
@@ -73,3 +80,43 @@ def test_kinds_of_mounts(tmp_path: Path) -> None:
     }  # fmt: skip
     assert mount_kinds([5], str(tmp_path / "absent")) == {}
     assert io.open is open
+
+
+MADE = """
+def main():
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    once = loader()
+    for epoch in range(20):
+        for x, y in EACH:
+            opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+main()
+"""
+
+
+@pytest.mark.parametrize(("each", "told"), [("DataLoader(once.dataset, 8)", [2, 3, 4, 5, 6, 7, 8, 16]), ("once", [])])
+def test_a_loader_that_is_made_anew(watched: Any, each: str, told: list[int]) -> None:
+    timeline, _ = watched(MADE.replace("EACH", each))
+    made = [s for s in timeline.setting if s.name == "loader_made"]
+    assert [s.value["count"] for s in made] == told
+    assert len({s.frame for s in made}) == (1 if told else 0)
+
+
+def test_how_uneven_batches_are(watched: Any) -> None:
+    body = """
+    import time
+    class Uneven(Dataset):
+        def __len__(self): return 64
+        def __getitem__(self, i):
+            time.sleep(0.16 if i % 8 == 0 else 0.01)
+            return torch.ones(4), i % 2
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(Uneven(), 1):
+        opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    """
+    timeline, _ = watched(body)
+    batches = sum(row.batches for row in timeline.load)
+    mean = sum(row.w for row in timeline.load) / 1e9 / batches
+    variance = sum(row.sq for row in timeline.load) / batches - mean**2
+    assert batches >= 16 and 1.2 < variance**0.5 / mean < 2.2  # 1.72 by its sleeps
