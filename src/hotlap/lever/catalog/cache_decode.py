@@ -35,7 +35,7 @@ from hotlap.records.machine import Machine
 ID = "cache-decode"
 TREATS = ("decode", "storage-read", "network-storage", "small-files", "whole-file-read", "too-few-workers")
 PRESERVES = "bits"
-CONFLICTS = ()
+CONFLICTS = ("mmap-arrays",)
 NUMERIC = False
 
 _RULES = {"max_bytes": Rule(int, 1 << 20)}
