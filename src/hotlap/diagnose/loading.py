@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotlap.diagnose.kinds import data_kind, is_idle, touches_storage
+from hotlap.diagnose.mounts import mounts_read, remote_frac
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.shares import Times
 from hotlap.diagnose.stacks import StackBook, collect, merge
@@ -57,19 +58,19 @@ def _of_kind(book: StackBook, kind: str) -> StackBook:
 
 
 def _storage_frac(
-    rows: list[Load], wait_frac: float, sleep_frac: float, book: StackBook, policy: Policy
+    rows: list[Load], wait_frac: float, sleep_frac: float, book: StackBook, policy: Policy, remote: bool
 ) -> tuple[float, float | None]:
     """The part of the load time that waits for storage, and bytes from the device per sample (None: not counted).
 
     Waiting is storage's only where bytes came from the device; where these are not counted, only where the stacks
-    show reads. A sleep or a fight for the cores is neither.
+    show reads: the kernel counts none for several network file systems. A sleep or a fight for the cores is neither.
     """
     samples = sum(row.samples for row in rows)
     counted = [row.read_bytes for row in rows if row.read_bytes is not None]
     per_sample = sum(counted) / samples if counted and samples else None
     if wait_frac < policy.io_wait_frac or sleep_frac >= policy.sleep_frac:
         return 0.0, per_sample
-    if per_sample is not None:
+    if per_sample is not None and not (remote and per_sample < policy.io_bytes_per_sample):
         return (wait_frac if per_sample >= policy.io_bytes_per_sample else 0.0), per_sample
     total = book.total()
     reading = sum(s.count for s in book.samples if touches_storage(book, s))
@@ -79,7 +80,8 @@ def _storage_frac(
 def measure_loading(timeline: Timeline, times: Times, start_ns: int, workers: int, policy: Policy) -> Loading | None:
     """Split loading; None when there is neither a load row nor a stack to tell from."""
     in_workers = workers > 0 and bool(timeline.workers)
-    rows = _rows(timeline.workers if in_workers else [timeline], start_ns)
+    sources = timeline.workers if in_workers else [timeline]
+    rows = _rows(sources, start_ns)
     book = _book(timeline, in_workers, start_ns)
     total = book.total()
     by_kind = {kind: _of_kind(book, kind) for kind in ("decode", "augment", "collate")}
@@ -93,7 +95,8 @@ def measure_loading(timeline: Timeline, times: Times, start_ns: int, workers: in
         return Loading(None, None, {**seen, "storage": 0.0}, by_kind, sleeping, 0.0, None, 0.0, in_workers)
     cpu = min(wall, sum(row.cpu for row in rows))
     wait_frac = max(0.0, 1.0 - cpu / wall - sleeping)
-    storage, per_sample = _storage_frac(rows, wait_frac, sleeping, book, policy)
+    remote = remote_frac(mounts_read(sources)) >= 0.5
+    storage, per_sample = _storage_frac(rows, wait_frac, sleeping, book, policy, remote)
     collate = min(1.0, sum(row.collate for row in rows) / wall)
     counted = min(1.0 - collate, sum(row.decode for row in rows) / wall)
     # A reader that no probe knows shows in the stacks alone; where one was timed, its clock is the better witness.

@@ -7,6 +7,7 @@ from statistics import median
 
 from hotlap.diagnose.sites import calls, collect_calls
 from hotlap.diagnose.view import View
+from hotlap.diagnose.worker_notes import worker_notes
 
 __all__ = ["make_notes"]
 
@@ -36,7 +37,7 @@ def make_notes(view: View) -> list[str]:
     notes += _free_syncs(view)
     if view.workers and not timeline.workers:
         notes.append("No worker of the loader could be watched; its split is unknown.")
-    return notes
+    return notes + worker_notes(view)
 
 
 def _free_syncs(view: View) -> list[str]:

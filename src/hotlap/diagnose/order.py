@@ -9,7 +9,13 @@ from hotlap.records.findings import NOT_ABOUT_TIME, Finding
 
 __all__ = ["in_order"]
 
-_SPLIT = ("decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned")
+_NAMED = ("whole-file-read", "reopened-per-sample", "parsed-per-sample", "linear-search")
+"""Causes that say what the work per sample is; their seconds come out of the general words for it."""
+_GENERAL = {"whole-file-read": ("decode", "augment")}
+_SPLIT = (
+    "decode", "augment", "collate", "storage-read", "network-storage", "page-cache-exhausted", "small-files",
+    "worker-startup", "workers-respawned", "loader-rebuilt", *_NAMED,
+)  # fmt: skip
 """Causes that share the one data wait between them."""
 
 
@@ -25,6 +31,29 @@ def _fit(found: list[Finding], limit_s: float, times: Times) -> list[Finding]:
         )
         for f in found
     ]
+
+
+def _told_once(findings: list[Finding], times: Times) -> list[Finding]:
+    """Take what has a name of its own out of decode and augment: its seconds, and its lines where others are left."""
+    left = {f.cause: f for f in findings}
+    for name in _NAMED:
+        owed = left[name].seconds_per_step if name in left else 0.0
+        lines = {(w.file, w.line) for w in left[name].where} if name in left else set()
+        for general in _GENERAL.get(name, ("augment", "decode")):
+            found = left.get(general)
+            if found is None or owed <= 0.0:
+                continue
+            taken = min(owed, found.seconds_per_step)
+            owed -= taken
+            rest = found.seconds_per_step - taken
+            where = [w for w in found.where if (w.file, w.line) not in lines] or found.where
+            advice = found.advice
+            if where and found.where and where[0] != found.where[0]:
+                old, new = found.where[0], where[0]
+                advice = advice.replace(f"{old.file}:{old.line}", f"{new.file}:{new.line}")
+            share = min(1.0, rest / times.step_s)
+            left[general] = replace(found, seconds_per_step=rest, share=share, where=where, advice=advice)
+    return [left[f.cause] for f in findings]
 
 
 def _without_echo(findings: list[Finding]) -> list[Finding]:
@@ -48,7 +77,7 @@ def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Fi
     ``too-few-workers`` is another way out of the same wait, not more of it: it stands behind the largest of the split,
     and its evidence (``shares_wait_with``) says so.
     """
-    findings = _without_echo(findings)
+    findings = _told_once(_without_echo(findings), times)
     split = [f for f in findings if f.cause in _SPLIT]
     wait_s = times.phase_s.get("data_wait") or 0.0
     split = _fit(split, wait_s, times)

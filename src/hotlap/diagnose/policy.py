@@ -107,6 +107,22 @@ class Policy:
     """Share of residual time not explained otherwise from which the script's own Python is named."""
     host_work_min_s: float = 0.0005
     """Seconds per step below which the residual may be our own probes, or a loss written as a function."""
+    reopened_times: float = 4.0
+    """Calls per file within one batch from which a file counts as opened again and again (a shuffle repeats none)."""
+    search_samples: int = 5
+    """Stack samples on a line that searches from which it is named; a single one may be chance."""
+    uneven_batches: float = 0.5
+    """Standard deviation over mean of the batches' load times from which loading is bursty. Exponential times: 1."""
+    deep_prefetch: int = 8
+    """Batches ahead per worker from which a longer queue hides little more."""
+    small_file_bytes: float = 131072.0
+    """Mean file size below which opening costs more than reading: a disk seek is worth about a MiB, a flash read 64 KiB
+    and a network round trip in between."""
+    still_cold_frac: float = 0.25
+    """Bytes read per sample after the first epoch over those within it, from which the page cache does not hold the
+    data."""
+    small_shm_bytes: float = 268435456.0
+    """Memory file system below which worker batches may not fit (containers get 64 MiB unless told otherwise)."""
     growth_frac: float = 0.10
     """Growth of the step over the recorded window from which steps count as growing."""
     trend_z: float = 3.0

@@ -56,6 +56,7 @@ class LoadMeter:
 
     def _clear(self) -> None:
         self.wall = self.cpu = self.batches = self.samples = self.decode = self.collate = self.timed = 0
+        self.squares = 0.0
 
     def fetched(self, wall: int, cpu: int, samples: int) -> None:
         """One batch was fetched. Of batches that come in no time only some are timed: the next ones to skip are set."""
@@ -64,6 +65,7 @@ class LoadMeter:
             self.write()
             self.validation = validation
         self.wall += wall
+        self.squares += wall * wall
         self.cpu += cpu
         self.timed += 1
         self.batches += 1
@@ -93,6 +95,7 @@ class LoadMeter:
                 read if read is None or read >= 0 else None,
                 self.validation,
                 not self.validation,
+                self.squares * share / 1e18,
             )
         )
         self._told = True

@@ -20,12 +20,14 @@ from hotlap.probe import (
     denormals,
     device_time,
     distributed,
+    file_reads,
     forward,
     frozen,
     gc_pauses,
     interpreter_tools,
     load_time,
     loader_hooks,
+    loader_made,
     logging_calls,
     readers,
     recompiles,
@@ -187,6 +189,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     rec.on_failure = functools.partial(ctx.failed, "step")
     validations = validation.install(ctx)
     loads = loader_hooks.install(ctx, validations)
+    loader_made.install(ctx)
     validations.loads = loads
     forwards = forward.install(ctx, validations)
     forwards.loads = loads
@@ -194,6 +197,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     steps = step.install(ctx, validations)
     holder = load_time.install(ctx)
     readers.install(ctx, holder)
+    file_reads.install(ctx, holder)
     checkpoint.install(ctx, validations)
     logging_calls.install(ctx, watch.sites)
     sync.install(ctx, watch.sites)

@@ -16,8 +16,8 @@ _STEP_KEYS = frozenset((*_STEP_INTS, "p", "l"))
 _STEP_DEFAULTS: dict[str, Any] = {"lo": 0, "lo_n": 0, "mx": 0}
 _HITS_KEYS = frozenset(("t", "every_ns", "h"))
 _LOAD_INTS = ("t", "w", "batches", "samples", "decode", "collate", "cpu")
-_LOAD_KEYS = frozenset((*_LOAD_INTS, "read_bytes", "validation", "training"))
-_LOAD_DEFAULTS: dict[str, Any] = {"read_bytes": None, "validation": False, "training": True}
+_LOAD_KEYS = frozenset((*_LOAD_INTS, "read_bytes", "validation", "training", "sq"))
+_LOAD_DEFAULTS: dict[str, Any] = {"read_bytes": None, "validation": False, "training": True, "sq": None}
 
 _INT = {int}
 _PHASE_TYPES = {int, type(None)}
@@ -78,7 +78,7 @@ def _load(data: dict[str, Any]) -> Load | None:
         return None
     if type(values["validation"]) is not bool or type(values["training"]) is not bool:
         return None
-    if type(values["read_bytes"]) not in _PHASE_TYPES:
+    if type(values["read_bytes"]) not in _PHASE_TYPES or type(values["sq"]) not in _LOSS_TYPES:
         return None
     row: Load = _build(Load, values)
     return row

@@ -158,6 +158,8 @@ class Load:
     """Bytes that came from the storage device (not the page cache)."""
     validation: bool = False
     training: bool = True
+    sq: float | None = None
+    """Sum over the batches of the square of their seconds inside ``fetch``: with ``w``, how uneven they are."""
 
 
 @dataclass(frozen=True)

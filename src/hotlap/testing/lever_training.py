@@ -34,7 +34,7 @@ def full_training(folder: str, steps: int = 8) -> list[float]:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     teacher = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten()).requires_grad_(False).eval()
     dataset: Any = _Files(folder, numpy)
-    loader: Any = DataLoader(dataset, batch_size=4, shuffle=True)
+    loader: Any = DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=_collate)
     losses: list[float] = []
     loss: Any
     try:
@@ -103,10 +103,22 @@ def _make_files(folder: str) -> None:
         path = os.path.join(folder, f"{index}.npy")
         if not os.path.exists(path):
             numpy.save(path, numbers.rand(3, 10, 10).astype("float32"))
+    light = os.path.join(folder, "light.npy")
+    if not os.path.exists(light):
+        numpy.save(light, numbers.rand(64, 3, 10, 10).astype("float32"))
+        os.utime(light, (1e9, 1e9))  # written long before the training
+
+
+def _collate(samples: list[Any]) -> tuple[Any, Any]:
+    """Number by number, as many do."""
+    import torch
+
+    images, labels = zip(*samples, strict=True)
+    return torch.tensor(list(images)), torch.tensor(labels)
 
 
 class _Files:
-    """16 array files, four labels; the same sample for an index each time."""
+    """16 array files, and one that is read whole each time; four labels; the same sample for an index each time."""
 
     def __init__(self, folder: str, numpy: Any) -> None:
         self._folder = folder
@@ -116,10 +128,9 @@ class _Files:
         return 16
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        import torch
-
         array = self._numpy.load(os.path.join(self._folder, f"{index}.npy"))
-        return torch.from_numpy(array), index % 4
+        light = self._numpy.load(os.path.join(self._folder, "light.npy"))
+        return array + light[index], index % 4
 
     def __reduce__(self) -> tuple[Any, ...]:
         import numpy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.rebuilt import times_rebuilt
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -9,8 +10,10 @@ CAUSE = "worker-startup"
 
 
 def find(view: View) -> Finding | None:
-    """Epoch starts at their cadence. Workers that are started anew are ``workers-respawned``, not this."""
+    """Epoch starts at their cadence. Workers started anew are ``workers-respawned`` or ``loader-rebuilt``, not this."""
     start = view.times.epoch_start
+    if times_rebuilt(view) > 1 and start.count > 1:
+        return None
     if view.workers > 0 and view.loader is not None and not view.loader.persistent_workers and start.count > 1:
         return None
     where = [view.loader.where] if view.loader and view.loader.where else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.rebuilt import times_rebuilt
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -9,9 +10,11 @@ CAUSE = "workers-respawned"
 
 
 def find(view: View) -> Finding | None:
-    """Workers without persistence, and more than one start seen."""
+    """Workers without persistence, and more than one start seen (of one loader: else it is ``loader-rebuilt``)."""
     start, loader = view.times.epoch_start, view.loader
     if loader is None or loader.num_workers == 0 or loader.persistent_workers or start.count < 2:
+        return None
+    if times_rebuilt(view) > 1:
         return None
     where = [loader.where] if loader.where else []
     at = f" at {where[0].file}:{where[0].line}" if where else ""

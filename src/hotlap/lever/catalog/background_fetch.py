@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
 ID = "background-fetch"
-TREATS = ("decode", "augment", "collate", "storage-read", "too-few-workers")
+TREATS = (
+    "decode", "augment", "collate", "storage-read", "network-storage", "small-files", "page-cache-exhausted",
+    "too-few-workers", "whole-file-read", "reopened-per-sample", "parsed-per-sample", "linear-search",
+)  # fmt: skip
 PRESERVES = "distribution"
 CONFLICTS = ("loader-workers",)
 NUMERIC = False

@@ -33,9 +33,9 @@ from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
 
 ID = "cache-decode"
-TREATS = ("decode", "storage-read", "too-few-workers")
+TREATS = ("decode", "storage-read", "network-storage", "small-files", "whole-file-read", "too-few-workers")
 PRESERVES = "bits"
-CONFLICTS = ()
+CONFLICTS = ("mmap-arrays",)
 NUMERIC = False
 
 _RULES = {"max_bytes": Rule(int, 1 << 20)}
@@ -47,7 +47,7 @@ def evidence(findings: Findings) -> Finding | None:
     """Decoding or storage, where decoding was seen in a known reader."""
     found = first(findings, TREATS)
     decode_s = findings.step_model.decode_s
-    return found if found is not None and (decode_s or found.cause in ("decode", "storage-read")) else None
+    return found if found is not None and (decode_s or found.cause != "too-few-workers") else None
 
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:

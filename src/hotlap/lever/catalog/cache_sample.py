@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
 ID = "cache-sample"
-TREATS = ("decode", "augment", "storage-read", "too-few-workers")
+TREATS = (
+    "decode", "augment", "storage-read", "network-storage", "small-files", "reopened-per-sample", "parsed-per-sample",
+    "whole-file-read", "linear-search", "too-few-workers",
+)  # fmt: skip
 PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 ID = "loader-workers"
 TREATS = (
     "too-few-workers", "decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned",
-    "thread-contention",
+    "thread-contention", "prefetch-depth", "network-storage", "small-files", "page-cache-exhausted", "linear-search",
+    "whole-file-read", "reopened-per-sample", "parsed-per-sample",
 )  # fmt: skip
 PRESERVES = "distribution"
 CONFLICTS = ("background-fetch",)
@@ -69,6 +70,8 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
     found: list[Setting] = []
     if loader.num_workers > 0 and not loader.persistent_workers:
         found.append({"workers": loader.num_workers, "prefetch": loader.prefetch_factor, "torch_threads": None})
+    if finding.cause == "prefetch-depth" and loader.num_workers > 0:  # the same workers, more batches ahead
+        return [{"workers": loader.num_workers, "prefetch": p, "torch_threads": None} for p in (8, 16)]
     spare = [1] if on_cpu and cores <= 2 else []
     for workers in dict.fromkeys([min(cores, 16), min(max(cores - 1, 1), 16), 1]):
         threads = [max(cores - workers, 1), None] if on_cpu else [None]
@@ -92,7 +95,8 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     kept_alive = 0.7 * model.epoch_start_s if model.workers else 0.0
     same = model.workers == setting["workers"] and setting["torch_threads"] is None
     if same:
-        return bounded(findings, 0.3 * kept_alive, model.epoch_start_s, "modelled")
+        deeper = finding.seconds_per_step if finding.cause == "prefetch-depth" else 0.0
+        return bounded(findings, 0.3 * kept_alive, max(model.epoch_start_s, deeper), "modelled")
     return bounded(findings, now - worst, now - best + kept_alive, "modelled")
 
 

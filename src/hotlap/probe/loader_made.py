@@ -1,0 +1,40 @@
+"""How often a DataLoader is constructed at the same line: once, or anew each epoch."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from hotlap.probe.context import Context
+from hotlap.probe.own_frames import strip
+from hotlap.records.rows import Setting
+
+__all__ = ["install"]
+
+
+def _is_told(count: int) -> bool:
+    """The second to eighth time, then at each doubling: a run of a million epochs writes a few rows."""
+    return count > 1 and (count <= 8 or count & (count - 1) == 0)
+
+
+def install(ctx: Context) -> None:
+    """Replace ``DataLoader.__init__``: ``setting`` rows named ``loader_made`` with the count so far, at the line."""
+    rec = ctx.rec
+    counts: dict[int, int] = {}
+    loader = ctx.torch.utils.data.DataLoader
+    init = loader.__init__
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            init(self, *args, **kwargs)
+        except BaseException as err:
+            strip(err)
+            raise
+        frame = rec.frames.user_number()
+        if frame:
+            counts[frame] = count = counts.get(frame, 0) + 1
+            if _is_told(count):
+                rec.emit(Setting("loader_made", {"count": count, "workers": self.num_workers}, frame))
+
+    ctx.undo.replace(loader, "__init__", __init__)

@@ -1,0 +1,221 @@
+"""Causes on the loader's side: what is opened, searched, rebuilt, uneven, far away. Each loud, and silent beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from diagnose_scripts import COMPUTE, FETCH, LOADER, LOOP, READ, SOUNDFILE, causes, judge
+
+from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
+
+PARSE: UserLine = ("train.py", 40, "__getitem__", "rows = json.load(f)")
+OPEN: UserLine = ("train.py", 39, "__getitem__", "with open(self.index) as f:")
+LINES: UserLine = ("train.py", 41, "__getitem__", "line = f.readlines()[i]")
+ARRAY: UserLine = ("train.py", 42, "__getitem__", "clip = np.load(self.path)[i]")
+JSON: UserLine = ("/usr/lib/python3.11/json/decoder.py", 355, "raw_decode", "")
+
+
+def waiting(seconds: float = 0.02, **loader: Any) -> TimelineBuilder:
+    return TimelineBuilder().loader(LOADER, **loader).steps(100, data_wait=seconds, **COMPUTE)
+
+
+def read(builder: TimelineBuilder, *lines: tuple[UserLine, str, int, int, float, int], **more: Any) -> TimelineBuilder:
+    """Three batches of 32 samples looked into, 60 ms; lines are (line, op, calls, files, seconds, bytes)."""
+    rows = [[builder.frame(at), op, n, files, round(s * 1e9), size] for at, op, n, files, s, size in lines]
+    return builder.setting("file_reads", **{"batches": 3, "samples": 96, "w": 60_000_000, "lines": rows, **more})
+
+
+def test_parsed_per_sample() -> None:
+    lines = [(OPEN, "open", 96, 3, 0.001, 3 * 10**6), (PARSE, "json.load", 96, 3, 0.045, 3 * 10**6)]
+    found = causes(read(waiting().loads(100, 0.02), *lines))
+    assert found["parsed-per-sample"].where[0].line == 40
+    assert found["parsed-per-sample"].seconds_per_step == pytest.approx(0.015, rel=0.01)
+    assert found["parsed-per-sample"].evidence["calls_per_file"] == 32
+    assert "reopened-per-sample" not in found, "opening alone takes no time"
+
+
+def test_a_file_for_each_sample_is_not_reopened() -> None:
+    lines = [(OPEN, "open", 96, 96, 0.03, 96 * 2000), (PARSE, "json.load", 96, 96, 0.03, 96 * 2000)]
+    assert not {"parsed-per-sample", "reopened-per-sample"} & set(causes(read(waiting().loads(100, 0.02), *lines)))
+    few = [(OPEN, "open", 4, 1, 0.05, 2000)]
+    assert "reopened-per-sample" not in causes(read(waiting().loads(100, 0.02), *few))
+
+
+def test_reopened_counts_the_reading_beside_it() -> None:
+    builder = waiting().loads(100, 0.02).stack("data_wait", 60, LOOP, FETCH, LINES)
+    builder.stack("data_wait", 40, LOOP, FETCH, READ, SOUNDFILE)
+    found = causes(read(builder, (OPEN, "open", 96, 3, 0.003, 3 * 10**6)))
+    own = found["reopened-per-sample"]
+    assert own.where[0].line == 39 and "train.py:39" in own.advice
+    # all stacks read in this __getitem__: 0.05 by its clock, the rest by stacks, never more than the wait
+    assert own.seconds_per_step == pytest.approx(0.02, rel=0.01)
+
+
+def test_whole_file_read() -> None:
+    found = causes(read(waiting().loads(100, 0.02, decode=0.018), (ARRAY, "numpy.load", 96, 3, 0.054, 3 * 10**8)))
+    assert found["whole-file-read"].where[0].line == 42 and 'mmap_mode="r"' in found["whole-file-read"].advice
+    assert "decode" not in found, "these seconds have a name of their own"
+    hidden = causes(read(waiting(0.0002).loads(100, 0.0002), (ARRAY, "numpy.load", 96, 3, 0.054, 3 * 10**8)))
+    assert "whole-file-read" not in hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "place = self.names.index(name)",
+        "if name not in self.seen_names:",
+        "row = next(r for r in self.rows if r['id'] == i)",
+        "rows = [r for r in self.rows if r.speaker == i]",
+        "row = self.table[self.table['id'] == i]",
+        "row = df[df.id == i].iloc[0]",
+        "places = np.where(self.ids == i)[0]",
+        "row = self.table.query('id == @i')",
+    ],
+)
+def test_linear_search(text: str) -> None:
+    line: UserLine = ("train.py", 44, "__getitem__", text)
+    found = causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, line))
+    assert found["linear-search"].where[0].line == 44
+    assert found["linear-search"].seconds_per_step == pytest.approx(0.02, rel=0.01)
+    assert "3200 samples" in found["linear-search"].advice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for name in self.names:",
+        "words = [w for w in self.words]",
+        "wave = wave + np.random.randn(len(wave))",
+        "ids = [self.vocabulary[w] for w in words]",
+        "x = np.where(x > 0, x, 0)",
+        "y = self.table[i]",
+    ],
+)
+def test_no_search(text: str) -> None:
+    line: UserLine = ("train.py", 44, "__getitem__", text)
+    assert "linear-search" not in causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, line))
+
+
+def epochs(made: int, workers: int = 2, start_s: float = 0.2) -> TimelineBuilder:
+    builder = TimelineBuilder().loader(LOADER, num_workers=workers, batches_per_epoch=25)
+    for _ in range(4):
+        builder.steps(25, lo=start_s, data_wait=0.0002, **COMPUTE)
+    return builder.setting("loader_made", LOADER, count=made, workers=workers) if made > 1 else builder
+
+
+def test_loader_rebuilt() -> None:
+    found = causes(epochs(4))
+    assert found["loader-rebuilt"].seconds_per_step == pytest.approx(0.2 / 25, rel=0.05)
+    assert "persistent_workers" in found["loader-rebuilt"].advice and found["loader-rebuilt"].where[0].line == 80
+    assert not {"workers-respawned", "worker-startup"} & set(found)
+    assert "workers-respawned" in causes(epochs(1)) and "loader-rebuilt" not in causes(epochs(1))
+    assert "loader-rebuilt" in causes(epochs(4, workers=0)) and "worker-startup" not in causes(epochs(4, workers=0))
+
+
+def uneven(std_over_mean: float, depth: int = 2, each_s: float = 0.02) -> TimelineBuilder:
+    builder = waiting(0.006, num_workers=2, persistent_workers=True, prefetch_factor=depth)
+    builder.worker(50, each_s).worker(50, each_s)
+    for worker in builder.build().workers:
+        row = worker.load[0]
+        mean = row.w / row.batches / 1e9
+        worker.load[0] = replace(row, sq=row.batches * mean * mean * (1 + std_over_mean**2))
+    return builder
+
+
+def test_prefetch_depth() -> None:
+    found = causes(uneven(1.2))
+    assert found["prefetch-depth"].seconds_per_step == pytest.approx(0.006, rel=0.01)
+    assert found["prefetch-depth"].evidence["std_over_mean"] == pytest.approx(1.2, rel=1e-6)
+    assert "prefetch_factor=8" in found["prefetch-depth"].advice
+    assert "prefetch-depth" not in causes(uneven(0.1)), "even batches"
+    assert "prefetch-depth" not in causes(uneven(1.2, depth=16)), "deep already"
+    assert "prefetch-depth" not in causes(uneven(1.2, each_s=0.06)), "too slow on the mean: no queue helps"
+
+
+def cold(**more: Any) -> TimelineBuilder:
+    return waiting(**more).loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * 60_000)
+
+
+STORAGE = {"storage-read", "network-storage", "page-cache-exhausted", "small-files"}
+
+
+def storage_of(builder: TimelineBuilder) -> set[str]:
+    return STORAGE & set(causes(builder))
+
+
+def test_why_storage_is_waited_for() -> None:
+    large = (OPEN, "open", 96, 96, 0.01, 96 * 4 * 10**6)
+    assert storage_of(cold()) == {"storage-read"}
+    assert storage_of(read(cold(), large, mounts={"ext4": 96})) == {"storage-read"}
+    assert storage_of(read(cold(), large, mounts={"nfs4": 96})) == {"network-storage"}
+    assert storage_of(read(cold(), large, mounts={"fuse.sshfs": 60, "ext4": 3})) == {"network-storage"}
+    assert storage_of(read(cold(), large, mounts={"fuseblk": 96})) == {"storage-read"}
+    assert storage_of(read(cold(), (OPEN, "open", 96, 96, 0.01, 96 * 2000))) == {"small-files"}
+    assert storage_of(read(cold(), (OPEN, "open", 96, 3, 0.001, 3 * 2000))) == {"storage-read"}
+
+
+def test_reads_that_go_on_after_the_first_epoch() -> None:
+    def run(later_bytes: int, first_bytes: int = 60_000) -> set[str]:
+        builder = waiting(dataset_len=1600)
+        builder.loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * first_bytes)
+        return storage_of(builder.loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * later_bytes))
+
+    assert run(60_000) == {"page-cache-exhausted"}
+    assert run(0) == {"storage-read"}, "the second epoch came from memory"
+    assert run(300, first_bytes=900) == {"storage-read"}, "next to nothing is read at all"
+
+
+def test_a_network_mount_whose_bytes_are_not_counted() -> None:
+    def run(kind: str) -> set[str]:
+        builder = waiting().loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=0)
+        builder.stack("data_wait", 90, LOOP, FETCH, READ, SOUNDFILE)
+        return storage_of(read(builder, (READ, "soundfile.read", 96, 96, 0.04, 96 * 4 * 10**6), mounts={kind: 96}))
+
+    assert run("9p") == {"network-storage"}
+    assert run("ext4") == set()
+
+
+def test_h2d_copy_on_a_device_alone() -> None:
+    def run(device: str, pin: bool) -> set[str]:
+        builder = TimelineBuilder(device).loader(LOADER, pin_memory=pin).steps(100, h2d=0.004, **COMPUTE)
+        return {f.cause for f in judge(builder, cpu_machine()).findings}
+
+    assert "h2d-copy" in run("NVIDIA A100", False)
+    assert "h2d-copy" not in run("NVIDIA A100", True) and "h2d-copy" not in run("cpu", False)
+
+
+def test_collate_says_when_lists_become_tensors() -> None:
+    collate: UserLine = ("train.py", 70, "collate", "return torch.tensor(images), torch.tensor(labels)")
+    stacked: UserLine = ("train.py", 70, "collate", "return torch.stack(images), torch.tensor_split(labels, 2)")
+    builder = waiting().loads(100, 0.02, collate=0.015).stack("data_wait", 50, LOOP, FETCH, collate)
+    found = causes(builder)["collate"]
+    assert found.where[0].line == 70 and "train.py:70" in found.advice and "numpy.stack" in found.advice
+    other = causes(waiting().loads(100, 0.02, collate=0.015).stack("data_wait", 50, LOOP, FETCH, stacked))["collate"]
+    assert "numpy.stack" not in other.advice
+
+
+def test_notes_on_workers_and_memory() -> None:
+    def notes(workers: int, growth: int, shm: int) -> str:
+        builder = waiting(num_workers=workers).worker(50, 0.02)
+        for i in range(8):
+            builder.ticks(1, children_rss_bytes=2**28 + i * growth)
+        timeline = builder.build()
+        timeline.tick = [replace(tick, t=builder.clock.now - (8 - i) * 10**8) for i, tick in enumerate(timeline.tick)]
+        return " ".join(judge(builder, cpu_machine(shm_bytes=shm)).notes)
+
+    assert "loader workers grew from" in notes(2, 2**27, 2**33) and "/dev/shm" not in notes(2, 2**27, 2**33)
+    assert "grew" not in notes(2, 2**20, 2**33)
+    assert "/dev/shm) holds 67108864 bytes" in notes(2, 0, 2**26) and "/dev/shm" not in notes(0, 0, 2**26)
+
+
+def test_what_has_a_name_is_taken_out_of_the_general_words() -> None:
+    search: UserLine = ("train.py", 44, "__getitem__", "place = self.names.index(name)")
+    other: UserLine = ("train.py", 45, "__getitem__", "wave = wave * window")
+    builder = waiting().loads(100, 0.02)
+    builder.stack("data_wait", 60, LOOP, FETCH, search).stack("data_wait", 40, LOOP, FETCH, other)
+    found = causes(builder)
+    assert found["linear-search"].seconds_per_step == pytest.approx(0.012, rel=0.01)
+    assert found["augment"].seconds_per_step == pytest.approx(0.008, rel=0.01)
+    assert [w.line for w in found["augment"].where] == [45] and "train.py:45" in found["augment"].advice
