@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.records.findings import CAUSES
+from hotlap.records.causes import CAUSES
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "speaker"
 

@@ -33,7 +33,7 @@ def levers_page() -> str:
 def causes_page() -> str:
     """The causes that diagnose can find, with the levers that treat each."""
     from hotlap.lever.registry import levers
-    from hotlap.records.findings import CAUSES
+    from hotlap.records.causes import CAUSES
 
     rows = [NOTE + "# Causes\n\n| cause | meaning | levers |\n| --- | --- | --- |\n"]
     for cause, meaning in CAUSES.items():

@@ -14,9 +14,10 @@ from hotlap.diagnose.policy import DEFAULT
 from hotlap.diagnose.registry import all_causes
 from hotlap.diagnose.roofline import with_roof
 from hotlap.diagnose.view import look
+from hotlap.records.causes import CAUSES
 from hotlap.records.codec import dumps, loads
 from hotlap.records.errors import HotlapError
-from hotlap.records.findings import CAUSES, Finding, Findings, Roof
+from hotlap.records.findings import Finding, Findings, Roof
 from hotlap.records.rows import PHASES
 from hotlap.records.timeline import Timeline
 from hotlap.records.trials import Interval

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotlap.diagnose.shares import Times
-from hotlap.records.findings import NOT_ABOUT_TIME, Finding
+from hotlap.records.causes import NOT_ABOUT_TIME
+from hotlap.records.findings import Finding
 
 __all__ = ["in_order"]
 

@@ -10,7 +10,8 @@ from functools import cache
 
 from hotlap.diagnose import causes
 from hotlap.diagnose.view import View
-from hotlap.records.findings import CAUSES, Finding
+from hotlap.records.causes import CAUSES
+from hotlap.records.findings import Finding
 
 __all__ = ["Cause", "all_causes"]
 

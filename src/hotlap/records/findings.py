@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
-    "CAUSES",
-    "NOT_ABOUT_TIME",
     "SCHEMA",
     "Drift",
     "Finding",
@@ -21,74 +19,6 @@ __all__ = [
 ]
 
 SCHEMA: Literal["hotlap.findings/1"] = "hotlap.findings/1"
-
-CAUSES: dict[str, str] = {
-    # data wait, by what the loader spends its time on
-    "decode": "Samples are decoded (image, audio, array readers) while the step waits.",
-    "augment": "Python work per sample (augmentation, features) while the step waits.",
-    "collate": "Putting samples together into a batch takes the time.",
-    "storage-read": "The loader waits for the disk or the network mount.",
-    "too-few-workers": "Loading is slower than the step, and cores are left.",
-    "worker-startup": "Starting an epoch's workers (or its first batch) holds the step.",
-    "workers-respawned": "Workers are started anew each epoch.",
-    "prefetch-depth": "Batches take unevenly long to load, and too few are loaded ahead.",
-    "reopened-per-sample": "The same file is opened anew for every sample.",
-    "parsed-per-sample": "A table or an index is parsed from its file for every sample.",
-    "whole-file-read": "An array file is read whole for every sample.",
-    "linear-search": "Each sample is found by walking through all of them.",
-    "loader-rebuilt": "The DataLoader is constructed anew each epoch.",
-    "network-storage": "The loader waits for files on a network mount.",
-    "page-cache-exhausted": "The data is larger than the page cache: each epoch reads it from storage again.",
-    "small-files": "Samples lie in many small files, and opening each costs more than reading it.",
-    "h2d-copy": "Batches are copied to the device from pageable memory.",
-    "slow-iterator": "The step waits for an iterator that is no DataLoader.",
-    # the rest of the step's path
-    "validation-cadence": "Validation takes a large share of the run.",
-    "validation-grad": "Validation records an autograd graph that nobody uses.",
-    "checkpoint-blocking": "Saving checkpoints holds the step.",
-    "logging-blocking": "Logging holds the step.",
-    "logging-forced": "Log lines are forced out to disk one by one.",
-    "logging-histogram": "Histograms, images or figures are logged often.",
-    "sync": "The host waits for the device where it need not.",
-    "autograd-debug": "Anomaly detection or a profiler was left on.",
-    "precision": "Compute runs in fp32 where this machine has a faster type.",
-    "memory-format": "Convolutions run in NCHW where channels-last is faster.",
-    "page-faults": "Freed memory goes back to the system and is faulted in again at each step.",
-    "frozen-subnetwork": "A network that is not trained (a teacher, a frozen trunk) runs as if it were.",
-    "denormals": "The CPU computes on numbers so small that it takes its slow path.",
-    "padding": "A large part of each batch is padding that is computed like content.",
-    "activation-checkpointing": "Activations are computed twice to save memory that is free.",
-    "recompilation": "torch.compile compiles the same code again and again.",
-    "zero-grad": "Gradients are zeroed in place, and added to, where they could be let go.",
-    "cudnn-deterministic": "Deterministic algorithms were asked for, which are slower.",
-    "cudnn-benchmark": "Convolutions run by heuristics where cuDNN could try its algorithms out.",
-    "optimizer-loop": "The optimizer updates parameter by parameter.",
-    "python-loop": "A Python loop of small operations inside the forward.",
-    "attention-by-hand": "Attention is written out as products and a softmax, where one kernel does it.",
-    "samples-loop": "A Python loop over the samples of a batch, where one batched operation does it.",
-    "repeated-cat": "A tensor grows by concatenation in a loop: everything is copied again each time.",
-    "host-tensors": "Tensors are made on the host and copied to the device inside the step.",
-    "host-work": "The script's own Python between the phases takes the time.",
-    "gc": "Garbage collection pauses the step.",
-    "gc-collect": "The script collects garbage by hand inside the loop.",
-    "empty-cache": "The script empties the device's memory cache inside the loop.",
-    "profiler-left-on": "A profiler or tracer of Python's was left on.",
-    "thread-contention": "Threads and workers fight for the cores.",
-    "growing-step": "Steps get slower as the run goes on.",
-    "metrics-history": "Metrics are computed anew over a history that grows.",
-    "memory-leak": "Tensors are kept from step to step with the graph behind them.",
-    "straggler": "One rank is late in each step, and the others wait for it.",
-    "rank-0-validation": "Some ranks validate while the others wait.",
-    "ddp-find-unused": "DDP looks for unused parameters in every step, and there are none.",
-    "logging-every-rank": "Every rank writes the same log lines.",
-    "sampler-set-epoch": "Every epoch draws the samples in the same order.",
-    "drift": "Throughput changed during the run.",
-    "nothing-to-gain": "The training runs at its roof.",
-}
-"""Cause ids: the same names in diagnose, lint, docs and levers."""
-
-NOT_ABOUT_TIME = frozenset({"memory-leak", "sampler-set-epoch", "logging-every-rank"})
-"""Causes that are told whatever their share is: they spoil the training, or end it, rather than slow it down."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hotlap import __version__
-from hotlap.records.findings import CAUSES, Finding
+from hotlap.records.causes import CAUSES
+from hotlap.records.findings import Finding
 from hotlap.report import chart_ladder, chart_phases, chart_proof, keep, units, words
 from hotlap.report.view import Report
 

@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 from hotlap.lever.contract import Gain, Lever, Refusal, Setting
+from hotlap.records.causes import CAUSES
 from hotlap.records.edits import Edit
-from hotlap.records.findings import CAUSES, Finding, Findings, LoaderFacts, Script, StepModel, Throughput, Where
+from hotlap.records.findings import Finding, Findings, LoaderFacts, Script, StepModel, Throughput, Where
 from hotlap.records.machine import Accelerator, Machine
 from hotlap.records.plan import PRESERVES
 from hotlap.testing.lever_target import LocalTarget
