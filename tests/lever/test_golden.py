@@ -39,4 +39,5 @@ def test_edits(folder: Path) -> None:
     for edit in edits:
         for keyword, value in edit.keywords.items():
             assert f"{keyword}={value!r}" in after
-        assert edit.code in after
+        if "{" not in edit.code:  # with a place to fill in: tests/patch shows what becomes of it
+            assert edit.code in after

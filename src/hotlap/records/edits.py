@@ -10,11 +10,27 @@ __all__ = ["Edit"]
 
 @dataclass(frozen=True)
 class Edit:
-    """One change of source.
+    """One change of source at ``file:line``, on the statement there.
 
-    ``kind``: ``set_keyword`` (value, name of callee in ``target``), ``wrap_with`` (a ``with`` around the statement that
-    calls ``target``), ``insert_before`` / ``insert_after`` (code beside it), ``replace_call``, ``advice`` (text only: a
-    person has to do it).
+    ``kind``:
+
+    - ``set_keyword``: ``keywords`` of the call whose name ends in ``target`` (``optimizer``: the call that makes the
+      torch optimizer used here).
+    - ``wrap_with``: ``code`` (``with …:``) around the model's call. ``target``: ``forward``, on this line;
+      ``forwards``, wherever the file calls the same model.
+    - ``replace_call``: ``code`` in place of a call, which it may name as ``{call}`` (its text), ``{function}`` and
+      ``{arguments}``. ``target``: ``forward``, ``forwards``, ``readers`` (every call of a well-known file reader in
+      the file), or the call's name (``torch.save``).
+    - ``replace_iterable``: ``code`` in place of what a ``for`` goes over (``{iterable}``); ``target`` ``loop``.
+    - ``insert_before``: ``code`` once, before the outermost loop that the line is in.
+    - ``insert_after``: ``code`` after the statement; with ``target`` ``model`` after the models called here are made,
+      ``model:Conv`` only for those whose class shows the word.
+    - ``decorate``: ``code`` (``@…``) on the function around the line, if that function does not train.
+    - ``remove``: the statement (or the ``with``) that calls ``target``.
+    - ``advice``: text only, a person has to do it.
+
+    ``{module}`` in ``code`` is the model's name. A function of :mod:`hotlap.patch.helpers` that ``code`` calls is
+    written into the file.
     """
 
     kind: str

@@ -124,16 +124,14 @@ def _as_fp32(tensor: torch.Tensor, low: torch.dtype) -> torch.Tensor:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """A ``with torch.autocast`` around the forward."""
+    """A ``with torch.autocast`` around each forward, and what it returns back in fp32."""
     where = place(*finding.where)
-    dtype = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}[setting["dtype"]]
-    device = "next(model.parameters()).device.type"  # right wherever the script puts the model
-    code = f"with torch.autocast({device}, dtype={dtype}):"
-    back = "Cast what the model returns back with .float() before the loss."
-    found = [
-        Edit("wrap_with", where.file, where.line, target="forward", code=code),
-        Edit("advice", where.file, where.line, advice=back),
+    if setting["dtype"] == "fp16":  # where the scaled loss is unscaled, clipped and stepped is the script's structure
+        advice = "Put the forward under torch.autocast(..., torch.float16), and scale the loss with torch.amp.GradScaler."
+        return [Edit("advice", where.file, where.line, advice=advice)]
+    device = "next({module}.parameters()).device.type"  # right wherever the script puts the model
+    code = f"with torch.autocast({device}, dtype=torch.bfloat16):"
+    return [
+        Edit("wrap_with", where.file, where.line, target="forwards", code=code),
+        Edit("replace_call", where.file, where.line, target="forwards", code="{call}.float()"),
     ]
-    if setting["dtype"] == "fp16":
-        found.append(Edit("advice", where.file, where.line, advice="Scale the loss with torch.amp.GradScaler."))
-    return found

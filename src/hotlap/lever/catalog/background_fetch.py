@@ -106,9 +106,7 @@ def apply(target: Target, setting: Setting) -> None:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """The loop's iterator, wrapped by hand."""
+    """The training loop goes over what a thread has fetched ahead."""
     where = place(*finding.where)
-    advice = (
-        f"Iterate over fetch_ahead(loader, depth={setting['depth']}): a thread and a queue.Queue around the loader."
-    )
-    return [Edit("advice", where.file, where.line, target="DataLoader", advice=advice)]
+    code = f"fetch_ahead({{iterable}}, depth={setting['depth']})"
+    return [Edit("replace_iterable", where.file, where.line, target="loop", code=code)]

@@ -133,7 +133,7 @@ def apply(target: Target, setting: Setting) -> None:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """Advice: where to keep what was decoded is the user's decision."""
+    """The file's readers, each through a function that keeps what was decoded."""
     where = place(*finding.where)
-    advice = "Decode each file once (numpy.save beside it, or one packed array) and read the decoded form here."
-    return [Edit("advice", where.file, where.line, advice=advice)]
+    code = f"decode_once({setting['max_bytes']}, {{function}}, {{arguments}})"
+    return [Edit("replace_call", where.file, where.line, target="readers", code=code)]

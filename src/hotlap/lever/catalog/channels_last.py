@@ -130,9 +130,9 @@ def _optimizer_forbids(module: nn.Module) -> bool:
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """The model after it was built; the images at the forward."""
     where = place(*finding.where)
-    code = "model = model.to(memory_format=torch.channels_last)"
+    code = "{module} = {module}.to(memory_format=torch.channels_last)"
     advice = "Give the model images.contiguous(memory_format=torch.channels_last)."
     return [
-        Edit("insert_after", where.file, where.line, target="model", code=code),
+        Edit("insert_after", where.file, where.line, target="model:Conv", code=code),
         Edit("advice", where.file, where.line, advice=advice),
     ]

@@ -135,4 +135,4 @@ def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """``model.compile()`` after the model has been built."""
     where = place(*finding.where)
     keywords = ", ".join(f"{key}={value!r}" for key, value in setting.items())
-    return [Edit("insert_after", where.file, where.line, target="model", code=f"model.compile({keywords})")]
+    return [Edit("insert_after", where.file, where.line, target="model", code=f"{{module}}.compile({keywords})")]

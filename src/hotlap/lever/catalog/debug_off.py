@@ -144,7 +144,8 @@ def _begun_and_ended(real: Any, target: Target) -> Any:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """Advice at the line that switched it on."""
+    """The line that switched it on goes."""
     where = place(*finding.where)
     advice = "Remove this, or put it behind a --debug option."
-    return [Edit("advice", where.file, where.line, target="set_detect_anomaly", advice=advice)]
+    target = "set_detect_anomaly|detect_anomaly|profile"
+    return [Edit("remove", where.file, where.line, target=target, advice=advice)]

@@ -124,7 +124,7 @@ def _make_normal(module: nn.Module) -> bool:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """A ``with`` around the validation's forward."""
+    """The validation function under the mode; where it trains too, its forward alone."""
     where = place(*finding.where)
-    code = "with torch.inference_mode():" if setting["mode"] == "inference" else "with torch.no_grad():"
-    return [Edit("wrap_with", where.file, where.line, target="forward", code=code)]
+    code = "@torch.inference_mode()" if setting["mode"] == "inference" else "@torch.no_grad()"
+    return [Edit("decorate", where.file, where.line, target="validation", code=code)]

@@ -1,21 +1,46 @@
 import queue
 import threading
-
 import torch
+from typing import Any
 from torch.utils.data import DataLoader
 
 
-def fetch_ahead(loader, depth):
-    ready, end = queue.Queue(depth), object()
+def fetch_ahead(loader: Any, depth: int) -> Any:
+    """Yield what ``loader`` yields, in the same order; a thread keeps up to ``depth`` batches ready."""
+    ready: Any = queue.Queue(depth)
+    stop = threading.Event()
 
-    def run():
-        for batch in loader:
-            ready.put(batch)
-        ready.put(end)
+    def put(entry: Any) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(entry, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
 
-    threading.Thread(target=run, daemon=True).start()
-    while (batch := ready.get()) is not end:
-        yield batch
+    def work() -> None:
+        try:
+            for batch in loader:
+                if not put((batch, None)):
+                    return
+            put((None, StopIteration()))
+        except BaseException as err:  # handed to the loop, which raises it
+            put((None, err))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            batch, end = ready.get()
+            if isinstance(end, StopIteration):
+                return
+            if end is not None:
+                raise end
+            yield batch
+    finally:
+        stop.set()
+        thread.join()
 
 
 def train(model, optimizer, dataset):

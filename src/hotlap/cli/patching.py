@@ -1,0 +1,135 @@
+"""What is to be patched: the run behind a plan, its places, and the record that makes a second patch a quiet one."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hotlap.cli.saved import find_run
+from hotlap.patch.patch import ByHand, Patched, Wanted, patch_file
+from hotlap.plan.edits import edits_of
+from hotlap.plan.file import load_plan
+from hotlap.records.edits import Edit
+from hotlap.records.errors import EXIT_USAGE, HotlapError
+from hotlap.records.findings import Findings
+from hotlap.records.plan import Move, Plan
+from hotlap.records.run import RunRecord
+from hotlap.records.run_folder import RunFolder, list_runs
+
+__all__ = ["RECORD", "PatchRecord", "apply", "digest", "is_patched", "plan_and_run", "script_path", "shown_name", "wanted_edits"]
+
+RECORD = "patch.json"
+
+
+@dataclass(frozen=True)
+class PatchRecord:
+    """What a patch made of each file: path to the digest of its text before and after."""
+
+    moves: list[Move]
+    files: dict[str, list[str]] = field(default_factory=dict)
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of a file's bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def plan_and_run(name: str | None, root: Path | None) -> tuple[Plan, RunFolder]:
+    """The plan called ``name`` (a plan file, a run, or None for the newest run) and the run that found it."""
+    path = Path(name) if name is not None else None
+    if path is None or not path.is_file():
+        folder = find_run(name, root)
+        plan = folder.read("plan.json", Plan)
+        if plan is None or not plan.moves:
+            raise HotlapError(f"The run {folder.path.name} kept no move, so there is nothing to patch.")
+        return plan, folder
+    plan = load_plan(path)
+    with_findings = [r for r in reversed(list_runs(root)) if (r.path / "findings.json").is_file()]
+    for run in with_findings:
+        kept = run.read("plan.json", Plan)
+        if kept is not None and kept.moves == plan.moves:
+            return plan, run
+    for run in with_findings:
+        if _script(run) == Path(plan.script).name and plan.script:
+            return plan, run
+    raise HotlapError(
+        f"No run says where the moves of {path} belong in {plan.script or 'the script'}.",
+        "Run `hotlap diagnose -- python train.py` here, or pass the run's folder.", EXIT_USAGE,
+    )  # fmt: skip
+
+
+def _script(run: RunFolder) -> str:
+    findings = run.read("findings.json", Findings)
+    return Path(findings.script.name).name if findings is not None else ""
+
+
+def script_path(folder: RunFolder) -> Path:
+    """The script of a run, as its command names it."""
+    run = folder.read("run.json", RunRecord)
+    scripts = [Path(word) for word in (run.command if run is not None else []) if word.endswith(".py")]
+    if not scripts or not scripts[0].is_file():
+        raise HotlapError(f"The run {folder.path.name} names no script that is here.", "Go to the script's folder.")
+    return scripts[0]
+
+
+def wanted_edits(plan: Plan, folder: RunFolder) -> list[Wanted]:
+    """The edits of all moves."""
+    findings = folder.read("findings.json", Findings)
+    if findings is None:
+        raise HotlapError(f"The run {folder.path.name} has no findings, so no place is known.", exit_code=EXIT_USAGE)
+    return [Wanted(edit, m.lever, text) for m in plan.moves for edit, text in edits_of(m, findings)]
+
+
+def apply(wanted: Sequence[Wanted], skip: Sequence[Path] = ()) -> tuple[dict[Path, Patched], list[ByHand]]:
+    """Patch each file that the edits name. Places in installed packages become advice."""
+    by_file: dict[Path, list[Wanted]] = defaultdict(list)
+    by_hand: list[ByHand] = []
+    for want in wanted:
+        path = Path(want.edit.file)
+        if want.edit.kind == "advice" or not want.edit.file:
+            by_hand.append(ByHand(want.by, want.edit.file, want.edit.line, want.edit.advice or _no_place(want.edit)))
+        elif {"site-packages", "dist-packages"} & set(path.parts):
+            by_hand.append(ByHand(want.by, want.edit.file, want.edit.line, "The place is in an installed package."))
+        else:
+            by_file[path].append(want)
+    patched = {}
+    for path, edits in by_file.items():
+        if path in skip:
+            continue
+        try:
+            data = path.read_bytes()
+        except OSError as err:
+            raise HotlapError(f"Cannot read {path}: {err.strerror}.", "Has the script moved since the run?") from err
+        patched[path] = patch_file(str(path), data, edits)
+        by_hand += patched[path].by_hand
+    return patched, by_hand
+
+
+def _no_place(edit: Edit) -> str:
+    return f"No line is known for {edit.code or edit.target or ', '.join(edit.keywords)}."
+
+
+def is_patched(folder: RunFolder, plan: Plan, path: Path) -> bool:
+    """Whether the file is as this plan's patch leaves it."""
+    record = folder.read(RECORD, PatchRecord)
+    if record is None or record.moves != plan.moves or str(path) not in record.files:
+        return False
+    before, after = record.files[str(path)]
+    return before != after and path.is_file() and digest(path.read_bytes()) == after
+
+
+def shown_name(path: Path) -> str:
+    """The path from the top of its git repository, else from here: what a diff calls the file."""
+    command = ["git", "-C", str(path.parent), "rev-parse", "--show-prefix"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return done.stdout.strip() + path.name
+    except FileNotFoundError:
+        pass  # without git the name is that from here
+    full = path.resolve()
+    return str(full.relative_to(Path.cwd())) if full.is_relative_to(Path.cwd()) else path.name

@@ -1,0 +1,208 @@
+"""What is to change in one parsed file, by node; and the walk that changes it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from hotlap.patch.source import Source, dotted
+from hotlap.records.errors import HotlapError
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+__all__ = ["Changes"]
+
+WIDTH = 120
+"""A call that grows past this is put on lines of its own, unless the file has longer lines already."""
+
+
+class Changes:
+    """Changes by the identity of the node they are made to; :meth:`code` makes them all in one walk."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.keywords: dict[Any, dict[str, Any]] = {}
+        self.values: dict[Any, str] = {}
+        """Argument by position: its new text."""
+        self.templates: dict[Any, list[str]] = defaultdict(list)
+        """Text in place of a node, with ``{call}`` for what it was."""
+        self.headers: dict[Any, list[str]] = defaultdict(list)
+        self.hoisted: dict[Any, tuple[Any, str]] = {}
+        """Statement: the call that is computed before it, and the name it gets."""
+        self.before: dict[Any, list[str]] = defaultdict(list)
+        self.after: dict[Any, list[str]] = defaultdict(list)
+        self.decorators: dict[Any, list[str]] = defaultdict(list)
+        self.removed: set[Any] = set()
+
+    def set_keywords(self, call: cst.Call, keywords: dict[str, Any]) -> None:
+        """Two values for one keyword are a conflict."""
+        held = self.keywords.setdefault(call, {})
+        for name, value in keywords.items():
+            if name in held and held[name] != value:
+                line = self.source.place(call)[0]
+                raise HotlapError(
+                    f"{self.source.name}:{line}: one move sets {name}={held[name]!r}, another {name}={value!r}.",
+                    "Remove one of the two from the plan.",
+                )
+            held[name] = value
+
+    def code(self) -> str:
+        """The source with every change made."""
+        import libcst as cst
+
+        changes = self
+
+        class Walk(cst.CSTTransformer):
+            def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> Any:
+                return changes._call(original_node, updated_node)
+
+            def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:
+                updated = updated_node
+                for template in changes.templates.get(original_node, ()):
+                    updated = updated.with_changes(iter=changes._filled(template, updated.iter))
+                return changes._beside(original_node, [updated])
+
+            def leave_While(self, original_node: cst.While, updated_node: cst.While) -> Any:
+                return changes._beside(original_node, [updated_node])
+
+            def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
+                if original_node not in changes.removed:
+                    return updated_node
+                inner = list(updated_node.body.body)
+                inner[0] = inner[0].with_changes(leading_lines=updated_node.leading_lines)
+                return cst.FlattenSentinel(inner)
+
+            def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> Any:
+                added = [
+                    cst.Decorator(cst.parse_expression(text.removeprefix("@")))
+                    for text in changes.decorators.get(original_node, ())
+                ]
+                return updated_node.with_changes(decorators=[*updated_node.decorators, *added]) if added else updated_node
+
+            def leave_SimpleStatementLine(
+                self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+            ) -> Any:
+                return changes._line(original_node, updated_node)
+
+        return self.source.module.visit(Walk()).code
+
+    def _call(self, original: cst.Call, updated: cst.Call) -> Any:
+        import libcst as cst
+
+        args = [
+            now.with_changes(value=cst.parse_expression(self.values[was.value])) if was.value in self.values else now
+            for was, now in zip(original.args, updated.args, strict=True)
+        ]
+        updated = updated.with_changes(args=args)
+        result: cst.BaseExpression = updated
+        if original in self.keywords:
+            result = self._with_keywords(original, updated, self.keywords[original])
+        for template in self.templates.get(original, ()):
+            result = self._filled(template, result)
+        for statement, (call, name) in self.hoisted.items():
+            if call is original:
+                self.hoisted[statement] = (result, name)  # the call as it will be computed before
+                return cst.Name(name)
+        return result
+
+    def _with_keywords(self, original: cst.Call, call: cst.Call, keywords: dict[str, Any]) -> cst.Call:
+        import libcst as cst
+
+        args, added = list(call.args), []
+        for name, value in keywords.items():
+            text = cst.parse_expression(value if isinstance(value, str) else repr(value))
+            at = [i for i, arg in enumerate(args) if arg.keyword is not None and arg.keyword.value == name]
+            if at:
+                args[at[0]] = args[at[0]].with_changes(value=text)
+            else:
+                equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+                added.append(cst.Arg(text, keyword=cst.Name(name), equal=equal))
+        if not added:
+            return call.with_changes(args=args)
+        return self._appended(original, call, args, added)
+
+    def _appended(self, original: cst.Call, call: cst.Call, args: list[Any], added: list[Any]) -> cst.Call:
+        """New arguments in the way the call is written: on its line, or one to a line."""
+        import libcst as cst
+
+        first, last = self.source.span(original)
+        if args and first != last:
+            trailing = args[-1].comma
+            break_ = next((a.comma.whitespace_after for a in args if isinstance(a.comma, cst.Comma)
+                           and isinstance(a.comma.whitespace_after, cst.ParenthesizedWhitespace)
+                           and a is not args[-1]), call.whitespace_before_args)  # fmt: skip
+            joint = cst.Comma(whitespace_after=break_)
+            args[-1] = args[-1].with_changes(comma=joint)
+            added = [*(a.with_changes(comma=joint) for a in added[:-1]), added[-1].with_changes(comma=trailing)]
+            if not isinstance(trailing, cst.Comma):  # the closing bracket's place is in the last argument
+                added[-1] = added[-1].with_changes(whitespace_after_arg=args[-1].whitespace_after_arg)
+                args[-1] = args[-1].with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
+            return call.with_changes(args=[*args, *added])
+        joint = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        every = [*args, *added]
+        every = [*(a.with_changes(comma=joint) for a in every[:-1]), every[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
+        grown = len(self.source.lines[first - 1]) + sum(len(self.source.module.code_for_node(a)) + 2 for a in added)
+        if grown <= max(WIDTH, *(len(line) for line in self.source.lines)):
+            return call.with_changes(args=every)
+        break_ = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
+        inner = cst.ParenthesizedWhitespace(indent=True)
+        indent = len(self.source.lines[first - 1]) - len(self.source.lines[first - 1].lstrip())
+        if indent + 4 + sum(len(self.source.module.code_for_node(a)) + 2 for a in every) > WIDTH:
+            each = cst.Comma(whitespace_after=break_)
+            every = [a.with_changes(comma=each) for a in every]
+            inner = cst.SimpleWhitespace("")
+            every[-1] = every[-1].with_changes(
+                comma=cst.Comma(whitespace_after=cst.ParenthesizedWhitespace(indent=True))
+            )
+        return call.with_changes(args=every, whitespace_before_args=break_)
+
+    def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> Any:
+        import libcst as cst
+
+        if original in self.removed:
+            return cst.RemoveFromParent()
+        body: list[Any] = [updated]
+        if original in self.hoisted:
+            call, name = self.hoisted[original]
+            first = self._parse(f"{name} = 0")
+            assert isinstance(first, cst.SimpleStatementLine)
+            assign = first.body[0].with_changes(value=call)
+            first = first.with_changes(body=[assign], leading_lines=updated.leading_lines)
+            body = [first, updated.with_changes(leading_lines=[])]
+        for header in self.headers.get(original, ()):
+            block = self._parse(f"{header} pass")
+            assert isinstance(block, cst.With)
+            lines = body[0].leading_lines
+            inner = cst.IndentedBlock([body[0].with_changes(leading_lines=[])])
+            body[0] = block.with_changes(body=inner, leading_lines=lines)
+        return self._beside(original, body)
+
+    def _parse(self, text: str) -> Any:
+        import libcst as cst
+
+        return cst.parse_statement(text, self.source.module.config_for_parsing)
+
+    def _beside(self, original: Any, body: list[Any]) -> Any:
+        """The statement with what comes before and after it."""
+        import libcst as cst
+
+        first: list[Any] = [self._parse(text) for text in self.before.get(original, ())]
+        if first:
+            first[0] = first[0].with_changes(leading_lines=body[0].leading_lines)
+            body[0] = body[0].with_changes(leading_lines=[])
+        last = [self._parse(text) for text in self.after.get(original, ())]
+        every = [*first, *body, *last]
+        return cst.FlattenSentinel(every) if len(every) > 1 else every[0]
+
+    def _filled(self, template: str, node: cst.BaseExpression) -> Any:
+        """The template's expression with the node's own text in it."""
+        import libcst as cst
+
+        module = self.source.module
+        text = template.replace("{call}", module.code_for_node(node)).replace("{iterable}", module.code_for_node(node))
+        if isinstance(node, cst.Call):
+            bare = node.with_changes(func=cst.Name("f"), lpar=[], rpar=[])
+            inner = module.code_for_node(bare).strip()[1:].strip()
+            text = text.replace("{function}", dotted(node.func) or "").replace("{arguments}", inner[1:-1])
+        return cst.parse_expression(text, module.config_for_parsing)

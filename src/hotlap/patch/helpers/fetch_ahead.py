@@ -1,0 +1,45 @@
+"""Batches fetched by a thread while the step computes."""
+
+import queue
+import threading
+from typing import Any
+
+__all__ = ["fetch_ahead"]
+
+
+def fetch_ahead(loader: Any, depth: int) -> Any:
+    """Yield what ``loader`` yields, in the same order; a thread keeps up to ``depth`` batches ready."""
+    ready: Any = queue.Queue(depth)
+    stop = threading.Event()
+
+    def put(entry: Any) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(entry, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for batch in loader:
+                if not put((batch, None)):
+                    return
+            put((None, StopIteration()))
+        except BaseException as err:  # handed to the loop, which raises it
+            put((None, err))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            batch, end = ready.get()
+            if isinstance(end, StopIteration):
+                return
+            if end is not None:
+                raise end
+            yield batch
+    finally:
+        stop.set()
+        thread.join()

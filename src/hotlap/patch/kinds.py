@@ -1,0 +1,250 @@
+"""One function per kind of edit: from the edit to changes of nodes. What cannot be written raises Unwritable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hotlap.patch.changes import Changes
+from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
+from hotlap.patch.models import class_shows, making
+from hotlap.patch.source import Source, Unwritable, dotted
+from hotlap.patch.training import trains
+from hotlap.records.edits import Edit
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+__all__ = ["KINDS"]
+
+_OPTIMIZERS = {
+    "Adam", "AdamW", "SGD", "Adagrad", "NAdam", "RAdam", "RMSprop", "Rprop", "Adamax", "ASGD", "Adadelta"
+}  # fmt: skip
+_POSITIONS = {"DataLoader": ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
+                             "collate_fn", "pin_memory", "drop_last")}  # fmt: skip
+"""Arguments that may be given by position (torch/utils/data/dataloader.py)."""
+_READERS = {"soundfile.read", "cv2.imread", "PIL.Image.open", "numpy.load", "torchaudio.load", "scipy.io.wavfile.read"}
+_HANDLES = {"mmap_mode"}
+"""A reader given one of these hands out the file itself, which cannot be kept."""
+
+_NOT_BESIDE = {
+    "save_later": {"torch.load", "os.replace", "os.rename", "os.remove", "os.listdir", "os.path.exists", "shutil.copy",
+                   "shutil.copyfile", "shutil.move", "os.path.isfile", "os.path.getsize", "os.unlink", "glob.glob",
+                   "os.symlink", "os.system", "subprocess.run", "wandb.save", "dist.barrier", "os._exit"}
+}  # fmt: skip
+"""Calls that may count on what a replaced call has done when it returns."""
+
+
+def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
+    """Keywords of a call."""
+    if edit.target == "optimizer":
+        calls = _optimizers(source, edit)
+    else:
+        calls = [c for c in source.calls(source.statement(edit.line)) if _ends(c, edit.target)]
+    if not calls:
+        raise Unwritable(f"no call of {edit.target} is seen there")
+    for call in calls:
+        if any(arg.star for arg in call.args):
+            raise Unwritable("the call takes its arguments from * or **: set them where those are made")
+        keywords = dict(edit.keywords)
+        names = _POSITIONS.get((dotted(call.func) or "").rpartition(".")[2], ())
+        positional = [a for a in call.args if a.keyword is None]
+        for name, arg in zip(names, positional, strict=False):
+            if name in keywords:
+                changes.values[arg.value] = repr(keywords.pop(name))
+        changes.set_keywords(call, keywords)
+
+
+def _optimizers(source: Source, edit: Edit) -> list[cst.Call]:
+    import libcst as cst
+
+    found = []
+    for _, statement in making(source, edit.line, "optimizer"):
+        found += [c for c in source.calls(statement) if (dotted(c.func) or "").rpartition(".")[2] in _OPTIMIZERS]
+    assert all(isinstance(c, cst.Call) for c in found)
+    return found
+
+
+def _ends(call: cst.Call, name: str) -> bool:
+    """Whether the call's name ends in ``name`` (or in one of several, ``a|b``)."""
+    called = dotted(call.func) or ""
+    return any(called == n or called.endswith(f".{n}") for n in name.split("|"))
+
+
+def wrap_with(source: Source, changes: Changes, edit: Edit) -> None:
+    """A ``with`` around the model's calls, and around no more where that can be had."""
+    for call in forward_calls(source, edit):
+        statement = source.statement_of(call)
+        if statement is None:
+            raise Unwritable("the model is called in the head of a compound statement, or beside one on its line")
+        header = edit.code.replace("{module}", dotted(call.func) or "")
+        held = changes.headers[statement]
+        if any(source.code(p).lstrip().startswith(header) for p in source.parents(statement)) or header in held:
+            continue
+        if not any(h.partition("(")[0] == header.partition("(")[0] for h in held):
+            held.append(header)
+        hoist(source, changes, statement, call)
+
+
+def replace_call(source: Source, changes: Changes, edit: Edit) -> None:
+    """Another expression in place of a call."""
+    calls: list[cst.Call]
+    if edit.target in ("forward", "forwards"):
+        calls = forward_calls(source, edit)
+        other = [c for c in calls if not is_plain_tensor(source, c)]
+        if other:
+            line = source.place(other[0])[0]
+            raise Unwritable(f"what the model returns is no plain tensor (line {line})")
+    elif edit.target == "readers":
+        calls = _reader_calls(source)
+    else:
+        calls = [c for c in source.calls(source.statement(edit.line)) if _ends(c, edit.target)]
+    if not calls:
+        raise Unwritable(f"no call of {edit.target} is seen there")
+    for name, others in _NOT_BESIDE.items():
+        if edit.code.startswith(f"{name}("):
+            _refuse_beside(source, others)
+    for call in calls:
+        if not any(_written(source.code(p), edit.code) for p in source.parents(call)) and (
+            edit.code not in changes.templates[call]
+        ):
+            changes.templates[call].append(edit.code)
+
+
+def _refuse_beside(source: Source, others: set[str]) -> None:
+    import libcst as cst
+
+    for call in source.of_type(cst.Call):
+        name = dotted(call.func) or ""
+        if name in others:
+            raise Unwritable(f"{name} (line {source.place(call)[0]}) may look for the file while it is being written")
+
+
+def _written(around: str, template: str) -> bool:
+    """Whether the text around the call is the template already."""
+    head = template.partition("{")[0]
+    return bool(head) and around.startswith(head)
+
+
+def _reader_calls(source: Source) -> list[cst.Call]:
+    import libcst as cst
+
+    known = _full_names(source)
+    found = []
+    for call in source.of_type(cst.Call):
+        head, _, rest = (dotted(call.func) or "").partition(".")
+        full = f"{known.get(head, head)}.{rest}" if rest else known.get(head, head)
+        keywords = {a.keyword.value for a in call.args if a.keyword is not None}
+        plain = call.args and call.args[0].keyword is None and not call.args[0].star
+        if full in _READERS and plain and not keywords & _HANDLES:
+            if full == "PIL.Image.open" and any(isinstance(p, cst.WithItem) for p in source.parents(call)):
+                raise Unwritable("the image is opened by a `with`: read it whole first")
+            found.append(call)
+    if not found:
+        raise Unwritable("no call of a well-known reader is in this file")
+    return found
+
+
+def _full_names(source: Source) -> dict[str, str]:
+    """``sf`` → ``soundfile``, ``Image`` → ``PIL.Image``."""
+    import libcst as cst
+
+    found = {}
+    for node in source.of_type(cst.Import, cst.ImportFrom):
+        base = "" if isinstance(node, cst.Import) or node.module is None else (dotted(node.module) or "") + "."
+        for alias in node.names if not isinstance(node.names, cst.ImportStar) else ():
+            full = base + (dotted(alias.name) or "")
+            name = alias.asname.name.value if alias.asname is not None else full.removeprefix(base)
+            found[name] = full
+    return found
+
+
+def replace_iterable(source: Source, changes: Changes, edit: Edit) -> None:
+    """What the training loop goes over; from the loader's own line to the loop that trains with it."""
+    import libcst as cst
+
+    statement: cst.CSTNode | None = source.statement(edit.line)
+    if isinstance(statement, cst.SimpleStatementLine):
+        names = [n for n, _ in making(source, edit.line)] if source.loops(statement) == [] else []
+        loops = [f for f in source.of_type(cst.For) if _goes_over(source, f, names) and trains(source, f)]
+        around = [f for f in source.loops(statement) if isinstance(f, cst.For)]
+        statement = around[0] if around else (loops[0] if len(loops) == 1 else None)
+    if not isinstance(statement, cst.For) or statement.asynchronous is not None:
+        raise Unwritable("the `for` that trains with it is not seen in this file")
+    if not source.code(statement.iter).startswith(edit.code.partition("{")[0]):
+        changes.templates[statement].append(edit.code)
+
+
+def _goes_over(source: Source, loop: cst.For, names: list[str]) -> bool:
+    import libcst as cst
+
+    return any(dotted(n) in names for n in source.inside(loop.iter, cst.Name, cst.Attribute))
+
+
+def insert_before(source: Source, changes: Changes, edit: Edit) -> None:
+    """Once, before the outermost loop of the function."""
+    statement: Any = source.statement(edit.line)
+    for loop in source.loops(statement):
+        statement = loop
+    _insert(source, statement, edit.code, changes.before)
+
+
+def insert_after(source: Source, changes: Changes, edit: Edit) -> None:
+    """After the statement, or after the models called there are made."""
+    target, _, word = edit.target.partition(":")
+    if target != "model":
+        _insert(source, source.statement(edit.line), edit.code, changes.after)
+        return
+    for name, statement in making(source, edit.line):
+        if not word or class_shows(source, statement, word):
+            _insert(source, statement, edit.code.replace("{module}", name), changes.after)
+
+
+def _insert(source: Source, statement: Any, code: str, place: dict[Any, list[str]]) -> None:
+    import libcst as cst
+
+    if not isinstance(statement, cst.SimpleStatementLine | cst.For | cst.While):
+        raise Unwritable("there is no plain statement to put it beside")
+    block = next(source.parents(statement))
+    beside = [source.code(s).strip() for s in getattr(block, "body", ())]
+    if code not in beside and code not in place[statement]:
+        place[statement].append(code)
+
+
+def decorate(source: Source, changes: Changes, edit: Edit) -> None:
+    """The function around the line; where it also trains, no_grad around the model's call alone."""
+    function = source.function(source.statement(edit.line))
+    if function is None or trains(source, function):
+        plain = Edit("wrap_with", edit.file, edit.line, target="forward", code="with torch.no_grad():")
+        wrap_with(source, changes, plain)
+        return
+    held = [f"@{source.code(d.decorator)}" for d in function.decorators] + changes.decorators[function]
+    if edit.code not in held:
+        changes.decorators[function].append(edit.code)
+
+
+def remove(source: Source, changes: Changes, edit: Edit) -> None:
+    """A statement that is only the call; a ``with`` of the call alone gives its block back."""
+    import libcst as cst
+
+    statement = source.statement(edit.line)
+    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    if alone and isinstance(expr := statement.body[0], cst.Expr) and isinstance(expr.value, cst.Call):  # type: ignore[attr-defined]
+        found = _ends(expr.value, edit.target)
+    elif isinstance(statement, cst.With) and len(statement.items) == 1 and statement.items[0].asname is None:
+        thing = statement.items[0].item
+        found = isinstance(thing, cst.Call) and _ends(thing, edit.target)
+        found = found and isinstance(statement.body, cst.IndentedBlock)
+    else:
+        found = False
+    if not found:
+        raise Unwritable(f"the line is more than a call of {edit.target}")
+    changes.removed.add(statement)
+
+
+KINDS: dict[str, Callable[[Source, Changes, Edit], None]] = {
+    function.__name__: function
+    for function in (
+        set_keyword, wrap_with, replace_call, replace_iterable, insert_before, insert_after, decorate, remove
+    )
+}  # fmt: skip

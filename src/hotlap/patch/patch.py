@@ -1,0 +1,108 @@
+"""Edits applied to one file: the new bytes, what was written, and what a person has to do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hotlap.patch.additions import add_helpers
+from hotlap.patch.changes import Changes
+from hotlap.patch.kinds import KINDS
+from hotlap.patch.source import Source, Unwritable
+from hotlap.records.edits import Edit
+from hotlap.records.errors import HotlapError
+
+__all__ = ["ByHand", "Patched", "Wanted", "patch_file"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An edit, who asks for it (a lever, or a cause), and the text that its line had when it was found."""
+
+    edit: Edit
+    by: str
+    expected: str = ""
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """What a person has to do, and where."""
+
+    by: str
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Patched:
+    """A file before and after."""
+
+    name: str
+    before: bytes
+    after: bytes
+    by_hand: list[ByHand] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    """Who got at least one edit into the file."""
+
+
+def patch_file(name: str, data: bytes, wanted: Sequence[Wanted]) -> Patched:
+    """Apply what can be written. HotlapError where a line is not what it was, or two edits contradict each other."""
+    source = Source(name, data)
+    changes = Changes(source)
+    by_hand, written = [], []
+    for want in wanted:
+        edit = want.edit
+        if edit.kind == "advice":
+            by_hand.append(ByHand(want.by, name, edit.line, edit.advice))
+            continue
+        if edit.kind not in KINDS:
+            raise HotlapError(f"{want.by} asks for an edit of the kind {edit.kind!r}.", f"Known: {', '.join(KINDS)}.")
+        _check_line(source, want)
+        try:
+            KINDS[edit.kind](source, changes, edit)
+        except Unwritable as err:
+            by_hand.append(ByHand(want.by, name, edit.line, f"{_in_words(edit)}: not written, {err}."))
+        else:
+            written.append(want.by)
+    text = changes.code()
+    newline = source.module.default_newline
+    if text != source.module.code:
+        mixed = text.replace("\r\n", "\n") if newline == "\r\n" else text
+        grown = add_helpers(mixed, name)
+        text = grown.replace("\n", newline) if newline == "\r\n" and _only(data, b"\r\n") else grown
+    after = source.bom + text.encode(source.module.encoding)
+    _check_parses(name, after)
+    return Patched(name, data, after, by_hand, list(dict.fromkeys(written)))
+
+
+def _only(data: bytes, newline: bytes) -> bool:
+    """Whether every line of the file ends the same way."""
+    return data.count(b"\n") == data.count(newline)
+
+
+def _check_line(source: Source, want: Wanted) -> None:
+    line = want.edit.line
+    here = source.lines[line - 1].strip() if 0 < line <= len(source.lines) else ""
+    if want.expected and here != want.expected.strip():
+        raise HotlapError(
+            f"{source.name}:{line}: the line is {here!r}; {want.by} was found when it was {want.expected.strip()!r}.",
+            "The code has moved since: run `hotlap diagnose` or `hotlap speedup` again, then patch.",
+        )
+
+
+def _in_words(edit: Edit) -> str:
+    if edit.keywords:
+        return ", ".join(f"{k}={v!r}" for k, v in edit.keywords.items())
+    return edit.code or edit.target
+
+
+def _check_parses(name: str, data: bytes) -> None:
+    try:
+        ast.parse(data)
+    except SyntaxError as err:
+        raise HotlapError(
+            f"{name}:{err.lineno}: the patch would leave source that does not parse ({err.msg}).",
+            "Nothing was written. Please report it with the file.",
+        ) from err

@@ -1,0 +1,68 @@
+"""Files changed all together or not at all, and only where git could bring the old ones back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from hotlap.records.errors import HotlapError
+
+__all__ = ["check_clean", "write_all"]
+
+
+def check_clean(path: Path) -> None:
+    """HotlapError unless git tracks the file and it has no changes that are not committed."""
+    command = ["git", "-C", str(path.parent), "status", "--porcelain=v1", "--ignored", "--", path.name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise HotlapError(f"{path}: git is not here to tell whether the file is clean.", _FORCE) from None
+    if done.returncode != 0:
+        raise HotlapError(f"{path} is in no git repository, so nothing could bring the old text back.", _FORCE)
+    state = done.stdout[:2]
+    if state in ("??", "!!"):
+        raise HotlapError(f"{path} is not tracked by git, so nothing could bring the old text back.", _FORCE)
+    if state:
+        raise HotlapError(f"{path} has changes that are not committed.", "Commit or stash them, or pass --force.")
+
+
+_FORCE = "Save the diff and apply it yourself, or pass --force."
+
+
+def write_all(files: Mapping[Path, tuple[bytes, bytes]]) -> None:
+    """Write ``{path: (before, after)}``. HotlapError, and every file as it was, when one cannot be written.
+
+    Each new text is complete beside its file before the first file is replaced; modes stay.
+    """
+    staged: dict[Path, Path] = {}
+    done: list[Path] = []
+    try:
+        for path, (before, after) in files.items():
+            real = path.resolve()
+            if real.read_bytes() != before:
+                raise HotlapError(f"{path} changed while it was being patched.", "Try again.")
+            staged[real] = _stage(real, after)
+        for real, part in list(staged.items()):
+            os.replace(part, real)
+            done.append(real)
+            del staged[real]
+    except OSError as err:
+        for real in done:
+            os.replace(_stage(real, {p.resolve(): old for p, (old, _) in files.items()}[real]), real)
+        raise HotlapError(f"Cannot write {err.filename}: {err.strerror}.", "No file was changed.") from err
+    finally:
+        for part in staged.values():
+            part.unlink(missing_ok=True)
+
+
+def _stage(real: Path, data: bytes) -> Path:
+    part = real.with_name(f".{real.name}.{os.getpid()}.tmp")
+    with open(part, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    shutil.copymode(real, part)
+    return part
