@@ -20,7 +20,17 @@ from hotlap.records.plan import Move, Plan
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder, list_runs
 
-__all__ = ["RECORD", "PatchRecord", "apply", "digest", "is_patched", "plan_and_run", "script_path", "shown_name", "wanted_edits"]
+__all__ = [
+    "RECORD",
+    "PatchRecord",
+    "apply",
+    "digest",
+    "is_patched",
+    "plan_and_run",
+    "script_path",
+    "shown_name",
+    "wanted_edits",
+]
 
 RECORD = "patch.json"
 

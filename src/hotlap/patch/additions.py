@@ -66,7 +66,9 @@ def _end_of_imports(tree: ast.Module) -> int:
     end = 0
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        guarded = isinstance(node, ast.Try | ast.If) and any(isinstance(n, ast.Import | ast.ImportFrom) for n in node.body)
+        guarded = isinstance(node, ast.Try | ast.If) and any(
+            isinstance(n, ast.Import | ast.ImportFrom) for n in node.body
+        )
         if docstring or guarded or isinstance(node, ast.Import | ast.ImportFrom):
             end = node.end_lineno or end
         elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.For | ast.While | ast.With | ast.If):

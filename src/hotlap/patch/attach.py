@@ -24,7 +24,7 @@ def attach_file(name: str, data: bytes, plan: str) -> Patched:
         docstring = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
         if not (docstring or future):
-            at = node.lineno - 1 if not at else at
+            at = at or node.lineno - 1
             break
         at = node.end_lineno or at
     newline = b"\r\n" if b"\r\n" in data else b"\n"

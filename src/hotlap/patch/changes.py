@@ -78,7 +78,9 @@ class Changes:
                     cst.Decorator(cst.parse_expression(text.removeprefix("@")))
                     for text in changes.decorators.get(original_node, ())
                 ]
-                return updated_node.with_changes(decorators=[*updated_node.decorators, *added]) if added else updated_node
+                return (
+                    updated_node.with_changes(decorators=[*updated_node.decorators, *added]) if added else updated_node
+                )
 
             def leave_SimpleStatementLine(
                 self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
@@ -141,20 +143,22 @@ class Changes:
             return call.with_changes(args=[*args, *added])
         joint = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         every = [*args, *added]
-        every = [*(a.with_changes(comma=joint) for a in every[:-1]), every[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
+        every = [
+            *(a.with_changes(comma=joint) for a in every[:-1]),
+            every[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT),
+        ]
         grown = len(self.source.lines[first - 1]) + sum(len(self.source.module.code_for_node(a)) + 2 for a in added)
         if grown <= max(WIDTH, *(len(line) for line in self.source.lines)):
             return call.with_changes(args=every)
         break_ = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
-        inner = cst.ParenthesizedWhitespace(indent=True)
+        close = cst.ParenthesizedWhitespace(indent=True)
         indent = len(self.source.lines[first - 1]) - len(self.source.lines[first - 1].lstrip())
         if indent + 4 + sum(len(self.source.module.code_for_node(a)) + 2 for a in every) > WIDTH:
             each = cst.Comma(whitespace_after=break_)
             every = [a.with_changes(comma=each) for a in every]
-            inner = cst.SimpleWhitespace("")
-            every[-1] = every[-1].with_changes(
-                comma=cst.Comma(whitespace_after=cst.ParenthesizedWhitespace(indent=True))
-            )
+            every[-1] = every[-1].with_changes(comma=cst.Comma(whitespace_after=close))
+        else:
+            every[-1] = every[-1].with_changes(whitespace_after_arg=close)
         return call.with_changes(args=every, whitespace_before_args=break_)
 
     def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> Any:

@@ -119,7 +119,8 @@ def made_by(source: Source, name: str, user: cst.CSTNode, depth: int = 0) -> cst
 
     function = source.function(user)
     own = name.startswith("self.")
-    found = None
+    found: cst.SimpleStatementLine | None = None
+    statement: cst.SimpleStatementLine
     for statement in source.of_type(cst.SimpleStatementLine):
         assigned = _assigned(statement)
         if assigned is None or assigned[0] != name or (not own and source.function(statement) is not function):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hotlap.records.errors import HotlapError
 
@@ -48,18 +48,18 @@ class Source:
     """A parsed file. Nodes are compared by identity; nothing is changed here."""
 
     def __init__(self, name: str, data: bytes) -> None:
-        cst = load_libcst()
+        library = load_libcst()
         self.name = name
         self.bom = data[:3] if data.startswith(b"\xef\xbb\xbf") else b""
         try:
-            module = cst.parse_module(data[len(self.bom) :])
-        except (cst.ParserSyntaxError, UnicodeDecodeError, LookupError) as err:
+            module = library.parse_module(data[len(self.bom) :])
+        except (library.ParserSyntaxError, UnicodeDecodeError, LookupError) as err:
             line = getattr(err, "raw_line", 1)
             raise HotlapError(f"{name}:{line}: this is not Python that can be read.", exit_code=2) from err
-        wrapper = cst.metadata.MetadataWrapper(module, unsafe_skip_copy=True)
+        wrapper = library.metadata.MetadataWrapper(module, unsafe_skip_copy=True)
         self.module: cst.Module = wrapper.module
-        self._at = wrapper.resolve(cst.metadata.PositionProvider)
-        self._parent = wrapper.resolve(cst.metadata.ParentNodeProvider)
+        self._at = wrapper.resolve(library.metadata.PositionProvider)
+        self._parent = wrapper.resolve(library.metadata.ParentNodeProvider)
         self.nodes: list[cst.CSTNode] = list(self._at)
         self._sorted: dict[tuple[type[Any], ...], list[Any]] = {}
         self.lines = self.module.code.splitlines()
@@ -97,10 +97,10 @@ class Source:
 
         simple = [n for n in self.of_type(cst.SimpleStatementLine) if self._covers(n, line)]
         if simple:
-            return simple[-1]
+            return cast("cst.CSTNode", simple[-1])
         compound = [n for n in self.of_type(cst.BaseCompoundStatement) if self._header_covers(n, line)]
         if compound:
-            return compound[-1]
+            return cast("cst.CSTNode", compound[-1])
         raise Unwritable(f"there is no statement on line {line}")
 
     def _covers(self, node: cst.CSTNode, line: int) -> bool:

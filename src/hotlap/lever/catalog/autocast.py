@@ -127,7 +127,9 @@ def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """A ``with torch.autocast`` around each forward, and what it returns back in fp32."""
     where = place(*finding.where)
     if setting["dtype"] == "fp16":  # where the scaled loss is unscaled, clipped and stepped is the script's structure
-        advice = "Put the forward under torch.autocast(..., torch.float16), and scale the loss with torch.amp.GradScaler."
+        advice = (
+            "Put the forward under torch.autocast(..., torch.float16), and scale the loss with torch.amp.GradScaler."
+        )
         return [Edit("advice", where.file, where.line, advice=advice)]
     device = "next({module}.parameters()).device.type"  # right wherever the script puts the model
     code = f"with torch.autocast({device}, dtype=torch.bfloat16):"
