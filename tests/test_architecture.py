@@ -26,12 +26,17 @@ PLANTED = {
     "records/planted.py": ("import hotlap.proof.same", "documents flow one way: cli, lap, stages, levers, records"),
     "trial/planted.py": (
         "import hotlap.testing",
-        "probe, diagnose, lever, machine, trial, proof and report know records alone",
+        "probe, diagnose, lever, machine, trial, proof, report, patch and lint know records alone",
     ),
     "report/planted.py": (
         "import hotlap.probe.hook_points",
         "stages never reach down to levers and probes, inject and plan excepted",
     ),
+    "patch/planted.py": (
+        "import hotlap.lever.registry",
+        "stages never reach down to levers and probes, inject and plan excepted",
+    ),
+    "lint/planted.py": ("import hotlap.patch.patch", "documents flow one way: cli, lap, stages, levers, records"),
     "plan/planted.py": ("import hotlap.probe.hook_points", "plan knows levers, not probes"),
     "records/planted_too.py": ("import numpy", "records import nothing but the standard library"),
     "probe/planted.py": ("import psutil", "what enters the user's process is standard library and torch"),

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hotlap.lint.loops import Training
 from hotlap.lint.script import Loop, Script, dotted, keyword, names_in
 
-__all__ = ["Loader", "default_of", "training_loaders"]
+__all__ = ["Loader", "default_of", "training_loaders", "works_per_sample"]
 
 _POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory")
-_IN_MEMORY = ("TensorDataset", "PyGDataLoader")
+_IN_MEMORY = ("TensorDataset",)
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,50 @@ def _loop_over(script: Script, training: Training, name: str, call: ast.Call) ->
     return None
 
 
+def works_per_sample(script: Script, call: ast.Call) -> bool:
+    """Whether the data set is seen to do work for a sample: torchvision's, or a class here whose __getitem__ calls."""
+    made = _dataset(script, call)
+    if made is None:
+        return False
+    if script.full(made.func).startswith("torchvision.datasets."):
+        return True
+    for cls in script.all(ast.ClassDef):
+        if cls.name == dotted(made.func):
+            items = [m for m in cls.body if isinstance(m, ast.FunctionDef) and m.name == "__getitem__"]
+            return any(not dotted(c.func).startswith("torch.") for m in items for c in script.calls(m))
+    return False
+
+
 def _in_memory(script: Script, call: ast.Call) -> bool:
     """Whether the data set is tensors already: then workers only cost."""
+    made = _dataset(script, call)
+    return made is not None and dotted(made.func).rpartition(".")[2] in _IN_MEMORY
+
+
+def _dataset(script: Script, call: ast.Call) -> ast.Call | None:
+    """The call that makes the loader's data set, behind names and splits."""
     dataset = call.args[0] if call.args else keyword(call, "dataset")
-    seen = 0
-    while dataset is not None and seen < 5:
-        seen += 1
-        if any(word in ast.unparse(dataset) for word in _IN_MEMORY) or isinstance(dataset, ast.List | ast.ListComp):
-            return True
-        name = dotted(dataset)
-        values = script.assigned(script.scope(call), name) or script.assigned(script.tree, name)
-        dataset = values[-1] if name and values else None
-    return False
+    for _ in range(6):
+        if isinstance(dataset, ast.Call):
+            split = dotted(dataset.func).rpartition(".")[2] in ("random_split", "Subset")
+            if not split or not dataset.args:
+                return dataset
+            dataset = dataset.args[0]
+            continue
+        name = dotted(dataset) if dataset is not None else ""
+        values = [v for where in (script.scope(call), script.tree) for v in _given(script, where, name)] if name else []
+        dataset = values[0] if values else None
+    return None
+
+
+def _given(script: Script, scope: ast.AST, name: str) -> list[ast.expr]:
+    """Values given to a name, alone or among others, the last first."""
+    found = [n for n in script.within(scope) if isinstance(n, ast.Assign) and name in map(dotted, _flat(n.targets))]
+    return [n.value for n in sorted(found, key=lambda n: -n.lineno)]
+
+
+def _flat(targets: list[ast.expr]) -> list[ast.expr]:
+    return [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
 
 
 def default_of(script: Script, value: ast.expr | None) -> int | None:

@@ -90,7 +90,7 @@ class Training:
         """Names that hold what the step computes: the loss, what it is made of, and what is made of these."""
         assigns = [n for n in self.script.within(loop) if isinstance(n, ast.Assign) and isinstance(n.value, ast.AST)]
         found = self.losses(loop)
-        for node in reversed(sorted(assigns, key=lambda a: a.lineno)):
+        for node in sorted(assigns, key=lambda a: a.lineno, reverse=True):
             if _targets(node) & found and not isinstance(node.value, ast.Constant):
                 found |= {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} & {
                     t for a in assigns if _has_call(a.value) for t in _targets(a)

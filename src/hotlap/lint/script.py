@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 __all__ = ["Function", "Loop", "Script", "dotted", "keyword", "names_in"]
 
@@ -54,8 +54,8 @@ class Script:
 
     def all(self, *kinds: type[N]) -> list[N]:
         """Every node of these types, by place."""
-        found = [node for kind in kinds for node in self._by_type[kind]]
-        return sorted(found, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))  # type: ignore[return-value]
+        found = [cast(N, node) for kind in kinds for node in self._by_type[kind]]
+        return sorted(found, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))
 
     def parents(self, node: ast.AST) -> Iterator[ast.AST]:
         """From the nearest outwards."""
@@ -107,8 +107,10 @@ class Script:
     def functions(self) -> dict[str, list[Function]]:
         """Functions and methods by name."""
         found: dict[str, list[Function]] = defaultdict(list)
-        for node in self.all(ast.FunctionDef, ast.AsyncFunctionDef):
-            found[node.name].append(node)  # type: ignore[arg-type]
+        for plain in self.all(ast.FunctionDef):
+            found[plain.name].append(plain)
+        for asynchronous in self.all(ast.AsyncFunctionDef):
+            found[asynchronous.name].append(asynchronous)
         return found
 
     def called(self, call: ast.Call) -> list[Function]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
-from importlib import import_module
+from importlib.resources import files
 from pkgutil import iter_modules
 
 from hotlap.patch import helpers
@@ -28,7 +27,7 @@ def add_helpers(text: str, name: str) -> str:
 
 
 def _with_helper(text: str, helper: str, name: str) -> str:
-    source = inspect.getsource(import_module(f"{helpers.__name__}.{helper}"))
+    source = files(helpers).joinpath(f"{helper}.py").read_text(encoding="utf-8")
     tree = ast.parse(source)
     lines = source.splitlines()
     first = next(n for n in tree.body if not _is_head(n))

@@ -63,6 +63,15 @@ class Changes:
                     updated = updated.with_changes(iter=changes._filled(template, updated.iter))
                 return changes._beside(original_node, [updated])
 
+            def leave_AugAssign(self, original_node: cst.AugAssign, updated_node: cst.AugAssign) -> Any:
+                updated = updated_node
+                for template in changes.templates.get(original_node, ()):
+                    updated = updated.with_changes(value=changes._filled(template, updated.value))
+                return updated
+
+            def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
+                return changes._beside(original_node, [updated_node])
+
             def leave_While(self, original_node: cst.While, updated_node: cst.While) -> Any:
                 return changes._beside(original_node, [updated_node])
 
@@ -135,7 +144,13 @@ class Changes:
                            and isinstance(a.comma.whitespace_after, cst.ParenthesizedWhitespace)
                            and a is not args[-1]), call.whitespace_before_args)  # fmt: skip
             joint = cst.Comma(whitespace_after=break_)
-            args[-1] = args[-1].with_changes(comma=joint)
+            held = trailing.whitespace_after if isinstance(trailing, cst.Comma) else None
+            if isinstance(held, cst.ParenthesizedWhitespace) and isinstance(break_, cst.ParenthesizedWhitespace):
+                commented = break_.with_changes(first_line=held.first_line)  # a comment stays with its argument
+                args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=commented))
+                trailing = cst.Comma(whitespace_after=held.with_changes(first_line=cst.TrailingWhitespace()))
+            else:
+                args[-1] = args[-1].with_changes(comma=joint)
             added = [*(a.with_changes(comma=joint) for a in added[:-1]), added[-1].with_changes(comma=trailing)]
             if not isinstance(trailing, cst.Comma):  # the closing bracket's place is in the last argument
                 added[-1] = added[-1].with_changes(whitespace_after_arg=args[-1].whitespace_after_arg)
@@ -204,7 +219,8 @@ class Changes:
         import libcst as cst
 
         module = self.source.module
-        text = template.replace("{call}", module.code_for_node(node)).replace("{iterable}", module.code_for_node(node))
+        own = module.code_for_node(node)
+        text = template.replace("{call}", own).replace("{iterable}", own).replace("{value}", own)
         if isinstance(node, cst.Call):
             bare = node.with_changes(func=cst.Name("f"), lpar=[], rpar=[])
             inner = module.code_for_node(bare).strip()[1:].strip()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hotlap.patch.changes import Changes
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
 from hotlap.patch.models import class_shows, making
+from hotlap.patch.readers import reader_calls
 from hotlap.patch.source import Source, Unwritable, dotted
 from hotlap.patch.training import trains
 from hotlap.records.edits import Edit
@@ -23,9 +24,6 @@ _OPTIMIZERS = {
 _POSITIONS = {"DataLoader": ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
                              "collate_fn", "pin_memory", "drop_last")}  # fmt: skip
 """Arguments that may be given by position (torch/utils/data/dataloader.py)."""
-_READERS = {"soundfile.read", "cv2.imread", "PIL.Image.open", "numpy.load", "torchaudio.load", "scipy.io.wavfile.read"}
-_HANDLES = {"mmap_mode"}
-"""A reader given one of these hands out the file itself, which cannot be kept."""
 
 _NOT_BESIDE = {
     "save_later": {"torch.load", "os.replace", "os.rename", "os.remove", "os.listdir", "os.path.exists", "shutil.copy",
@@ -96,7 +94,7 @@ def replace_call(source: Source, changes: Changes, edit: Edit) -> None:
             line = source.place(other[0])[0]
             raise Unwritable(f"what the model returns is no plain tensor (line {line})")
     elif edit.target == "readers":
-        calls = _reader_calls(source)
+        calls = reader_calls(source)
     else:
         calls = [c for c in source.calls(source.statement(edit.line)) if _ends(c, edit.target)]
     if not calls:
@@ -124,39 +122,6 @@ def _written(around: str, template: str) -> bool:
     """Whether the text around the call is the template already."""
     head = template.partition("{")[0]
     return bool(head) and around.startswith(head)
-
-
-def _reader_calls(source: Source) -> list[cst.Call]:
-    import libcst as cst
-
-    known = _full_names(source)
-    found = []
-    for call in source.of_type(cst.Call):
-        head, _, rest = (dotted(call.func) or "").partition(".")
-        full = f"{known.get(head, head)}.{rest}" if rest else known.get(head, head)
-        keywords = {a.keyword.value for a in call.args if a.keyword is not None}
-        plain = call.args and call.args[0].keyword is None and not call.args[0].star
-        if full in _READERS and plain and not keywords & _HANDLES:
-            if full == "PIL.Image.open" and any(isinstance(p, cst.WithItem) for p in source.parents(call)):
-                raise Unwritable("the image is opened by a `with`: read it whole first")
-            found.append(call)
-    if not found:
-        raise Unwritable("no call of a well-known reader is in this file")
-    return found
-
-
-def _full_names(source: Source) -> dict[str, str]:
-    """``sf`` → ``soundfile``, ``Image`` → ``PIL.Image``."""
-    import libcst as cst
-
-    found = {}
-    for node in source.of_type(cst.Import, cst.ImportFrom):
-        base = "" if isinstance(node, cst.Import) or node.module is None else (dotted(node.module) or "") + "."
-        for alias in node.names if not isinstance(node.names, cst.ImportStar) else ():
-            full = base + (dotted(alias.name) or "")
-            name = alias.asname.name.value if alias.asname is not None else full.removeprefix(base)
-            found[name] = full
-    return found
 
 
 def replace_iterable(source: Source, changes: Changes, edit: Edit) -> None:
@@ -203,7 +168,7 @@ def insert_after(source: Source, changes: Changes, edit: Edit) -> None:
 def _insert(source: Source, statement: Any, code: str, place: dict[Any, list[str]]) -> None:
     import libcst as cst
 
-    if not isinstance(statement, cst.SimpleStatementLine | cst.For | cst.While):
+    if not isinstance(statement, cst.SimpleStatementLine | cst.For | cst.While | cst.If):
         raise Unwritable("there is no plain statement to put it beside")
     block = next(source.parents(statement))
     beside = [source.code(s).strip() for s in getattr(block, "body", ())]
@@ -239,12 +204,27 @@ def remove(source: Source, changes: Changes, edit: Edit) -> None:
         found = False
     if not found:
         raise Unwritable(f"the line is more than a call of {edit.target}")
+    block = getattr(next(source.parents(statement)), "body", ())
+    if alone and len([s for s in block if s not in changes.removed]) == 1:
+        raise Unwritable("nothing would be left in its block")
     changes.removed.add(statement)
+
+
+def replace_value(source: Source, changes: Changes, edit: Edit) -> None:
+    """What is added in ``target += value``."""
+    import libcst as cst
+
+    statement = source.statement(edit.line)
+    found = [a for a in source.inside(statement, cst.AugAssign) if dotted(a.target) == edit.target]
+    if len(found) != 1:
+        raise Unwritable(f"{edit.target} is not added to there")
+    changes.templates[found[0]].append(edit.code)
 
 
 KINDS: dict[str, Callable[[Source, Changes, Edit], None]] = {
     function.__name__: function
     for function in (
-        set_keyword, wrap_with, replace_call, replace_iterable, insert_before, insert_after, decorate, remove
+        set_keyword, wrap_with, replace_call, replace_iterable, insert_before, insert_after, decorate, remove,
+        replace_value,
     )
 }  # fmt: skip

@@ -10,7 +10,7 @@ from hotlap.patch.source import Source, Unwritable, dotted, root_name
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["made_by", "making", "model_calls", "model_names"]
+__all__ = ["class_shows", "made_by", "making", "model_calls", "model_names"]
 
 _MODEL_METHODS = {"parameters", "named_parameters", "train", "eval", "requires_grad_", "named_modules"}
 """Methods that are called on models and on little else."""
@@ -65,7 +65,7 @@ def _imported(source: Source) -> set[str]:
     return found
 
 
-def making(source: Source, line: int, what: str = "model") -> list[tuple[str, cst.SimpleStatementLine]]:
+def making(source: Source, line: int, what: str = "model") -> list[tuple[str, cst.BaseStatement]]:
     """(name, statement that makes it) for what is called on ``line``, or is made there."""
     import libcst as cst
 
@@ -82,7 +82,23 @@ def making(source: Source, line: int, what: str = "model") -> list[tuple[str, cs
         names = list(dict.fromkeys(dotted(c.func) or "" for c in model_calls(source, line)))
     if not names:
         raise Unwritable(f"no {what} is seen there")
-    return [(name, made_by(source, name, statement)) for name in names]
+    return [_made(source, name, statement) for name in names]
+
+
+def _made(source: Source, name: str, user: cst.CSTNode) -> tuple[str, cst.BaseStatement]:
+    """The name at the place where it is made, and the statement there: of a branch, the whole ``if``."""
+    import libcst as cst
+
+    statement: cst.BaseStatement = made_by(source, name, user)
+    assigned = _assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else None
+    for parent in source.parents(statement):
+        if isinstance(parent, cst.FunctionDef | cst.For | cst.While | cst.With | cst.ClassDef):
+            break
+        if isinstance(parent, cst.If) and "__name__" not in source.code(parent.test):
+            if any(p is parent for p in source.parents(user)):
+                break
+            statement = parent
+    return (assigned[0] if assigned is not None else name), statement
 
 
 def _constructs(call: cst.Call) -> bool:
@@ -156,12 +172,12 @@ def _given_by_caller(source: Source, name: str, function: cst.FunctionDef) -> tu
     return None
 
 
-def class_shows(source: Source, statement: cst.SimpleStatementLine, word: str) -> bool:
+def class_shows(source: Source, statement: cst.BaseStatement, word: str) -> bool:
     """Whether the class made here, or one of this file that it uses, shows ``word``; True where it cannot be seen."""
     import libcst as cst
 
     classes = {c.name.value: source.code(c) for c in source.of_type(cst.ClassDef)}
-    assigned = _assigned(statement)
+    assigned = _assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else None
     if assigned is None or not isinstance(assigned[1], cst.Call):
         return True
     todo, seen = [dotted(_innermost(assigned[1]).func) or ""], set()

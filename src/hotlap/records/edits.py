@@ -22,6 +22,7 @@ class Edit:
       ``{arguments}``. ``target``: ``forward``, ``forwards``, ``readers`` (every call of a well-known file reader in
       the file), or the call's name (``torch.save``).
     - ``replace_iterable``: ``code`` in place of what a ``for`` goes over (``{iterable}``); ``target`` ``loop``.
+    - ``replace_value``: ``code`` in place of what is added to ``target`` (``target += {value}``).
     - ``insert_before``: ``code`` once, before the outermost loop that the line is in.
     - ``insert_after``: ``code`` after the statement; with ``target`` ``model`` after the models called here are made,
       ``model:Conv`` only for those whose class shows the word.

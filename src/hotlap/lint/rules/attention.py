@@ -19,11 +19,17 @@ _BETWEEN = ("masked_fill", "masked_fill_", "dropout", "type_as", "to", "float", 
 
 def find(script: Script, training: Training) -> Iterator[Problem]:
     """Functions in which scores and weights are used for nothing else."""
+    modules = {
+        dotted(n.targets[0]) for n in script.all(ast.Assign)
+        if isinstance(n.value, ast.Call) and script.full(n.value.func) == "torch.nn.Softmax"
+    } | {"softmax"}  # fmt: skip
     for function in script.all(ast.FunctionDef):
-        softmax = [c for c in script.calls(function) if dotted(c.func).endswith("softmax") or _attr(c) == "softmax"]
-        if len(softmax) == 1 and _is_attention(script, function, softmax[0]):
+        softmax = [c for c in script.calls(function) if _attr(c) == "softmax" or dotted(c.func) in modules]
+        fused = any("scaled_dot_product" in dotted(c.func) for c in script.calls(function))
+        if len(softmax) == 1 and not fused and _is_attention(script, function, softmax[0]):
             yield problem(
-                script, softmax[0], "attention-by-hand", f"`{function.name}` writes the whole attention matrix to memory, twice.",
+                script, softmax[0], "attention-by-hand",
+                f"`{function.name}` writes the whole attention matrix to memory, twice.",
                 "Call torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask).",
             )  # fmt: skip
 
@@ -38,7 +44,7 @@ def _is_attention(script: Script, function: Function, softmax: ast.Call) -> bool
     if not isinstance(target, ast.Assign) or len(target.targets) != 1 or not isinstance(target.targets[0], ast.Name):
         return False
     given = softmax.args[0] if softmax.args and _is_function(script, softmax) else softmax.func
-    if isinstance(given, ast.Attribute):
+    if given is softmax.func and isinstance(given, ast.Attribute):
         given = given.value
     scores = given
     while isinstance(scores, ast.BinOp) and isinstance(scores.op, ast.Add | ast.Mult | ast.Div):
@@ -48,7 +54,9 @@ def _is_attention(script: Script, function: Function, softmax: ast.Call) -> bool
         values = script.assigned(function, scores.id)
         made = any(_scaled_product(v) for v in values)
         plain = all(_scaled_product(v) or _passes(v, scores.id) for v in values)
-        if not (made and plain) or not _only_in(script, function, scores.id, softmax):
+        if not (made and plain):
+            return False
+        if scores.id != weights and not _only_in(script, function, scores.id, softmax):
             return False
     elif not _scaled_product(scores):
         return False
@@ -56,7 +64,9 @@ def _is_attention(script: Script, function: Function, softmax: ast.Call) -> bool
 
 
 def _is_function(script: Script, call: ast.Call) -> bool:
-    return script.full(call.func).startswith("torch.") or isinstance(call.func, ast.Name) or "." in dotted(call.func)
+    """``F.softmax(scores, dim)`` or a module's ``self.softmax(scores)``, rather than ``scores.softmax(dim)``."""
+    name = script.full(call.func)
+    return name.startswith(("torch.", "self.")) or isinstance(call.func, ast.Name)
 
 
 def _product(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
@@ -88,7 +98,9 @@ def _passes(node: ast.expr, name: str) -> bool:
     """``scores.masked_fill(...)``, ``scores / scale``, ``scores + mask``."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult | ast.Div | ast.Sub):
         return dotted(node.left) == name
-    return isinstance(node, ast.Call) and _attr(node) in _BETWEEN and name in ast.unparse(node)
+    if not isinstance(node, ast.Call) or name not in ast.unparse(node):
+        return False
+    return _attr(node) in _BETWEEN or any(word in dotted(node.func).lower() for word in ("drop", "softmax", "attend"))
 
 
 def _only_in(script: Script, function: Function, name: str, softmax: ast.Call) -> bool:
@@ -109,11 +121,14 @@ def _weights_go_into_a_product(script: Script, function: Function, name: str, ma
         if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
             continue
         holders = list(script.parents(node))
-        if any(isinstance(p, ast.Assign) and dotted(p.targets[0]) == name and _passes_weight(p.value) for p in holders):
+        own = [p for p in holders if isinstance(p, ast.Assign) and dotted(p.targets[0]) == name]
+        if any(_passes_weight(p.value) or _passes(p.value, name) for p in own):
             continue
         if made in holders:
             continue
-        product = next((p for p in holders if isinstance(p, ast.expr) and (f := _product(p)) and _first(f[0]) == name), None)
+        product = next(
+            (p for p in holders if isinstance(p, ast.expr) and (f := _product(p)) and _first(f[0]) == name), None
+        )
         if product is None:
             return False
         products += 1
@@ -128,4 +143,6 @@ def _first(node: ast.expr) -> str:
 
 
 def _passes_weight(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ("drop" in dotted(node.func).lower() or _attr(node) in _BETWEEN)
+    return isinstance(node, ast.Call) and (
+        any(word in dotted(node.func).lower() for word in ("drop", "softmax", "attend")) or _attr(node) in _BETWEEN
+    )

@@ -55,13 +55,13 @@ def _trains(script: Script, training: Training, call: ast.Call) -> bool:
 
 def _benchmark(script: Script) -> Iterator[Problem]:
     """``benchmark = False`` where nothing asks for equal runs."""
-    flags = {}
+    flags: dict[str, list[tuple[ast.Assign, object]]] = {}
     for node in script.all(ast.Assign):
         name = script.full(node.targets[0]) if dotted(node.targets[0]) else ""
         if name.startswith("torch.backends.cudnn.") and isinstance(node.value, ast.Constant):
-            flags.setdefault(name.rpartition(".")[2], []).append(node)
-    on = [n for n in flags.get("benchmark", []) if n.value.value is True]  # type: ignore[attr-defined]
-    off = [n for n in flags.get("benchmark", []) if n.value.value is False]  # type: ignore[attr-defined]
+            flags.setdefault(name.rpartition(".")[2], []).append((node, node.value.value))
+    on = [n for n, value in flags.get("benchmark", []) if value is True]
+    off = [n for n, value in flags.get("benchmark", []) if value is False]
     if on or "deterministic" in flags or any("deterministic" in script.full(c.func) for c in script.all(ast.Call)):
         return
     for node in off:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hotlap.lint.loops import Training
 from hotlap.lint.place import problem
 from hotlap.lint.problem import Problem
-from hotlap.lint.script import Loop, Script, dotted
+from hotlap.lint.script import Loop, Script, dotted, keyword
 from hotlap.records.edits import Edit
 
 CAUSES = ("memory-leak", "repeated-cat")
@@ -44,7 +44,9 @@ def _sums(script: Script, training: Training, loop: Loop) -> Iterator[Problem]:
 
 def _stays_tensor(script: Script, loop: Loop, name: str) -> bool:
     """Never given a number in the loop (``loss = loss.item()``)."""
-    return not any(word in ast.unparse(v) for v in script.assigned(loop, name) for word in ("item()", "float(", "detach", ".data"))
+    return not any(
+        word in ast.unparse(v) for v in script.assigned(loop, name) for word in ("item()", "float(", "detach", ".data")
+    )
 
 
 def _goes_backward(script: Script, scope: ast.AST, total: str) -> bool:
@@ -72,9 +74,15 @@ def _cats(script: Script, node: ast.Assign) -> Iterator[Problem]:
     parts = call.args[0] if call.args else None
     if not isinstance(parts, ast.List | ast.Tuple) or name not in [dotted(p) for p in parts.elts]:
         return
+    dim = call.args[1] if len(call.args) > 1 else keyword(call, "dim")
+    if dim is not None and not (isinstance(dim, ast.Constant) and dim.value == 0):
+        return  # features side by side, as many as a network has branches
     loop = next((p for p in script.parents(node) if isinstance(p, Loop)), None)
     if loop is None or script.scope(loop) is not script.scope(node) or _few(loop):
         return
+    function = script.function(node)
+    if function is not None and any("jit" in ast.unparse(d) for d in function.decorator_list):
+        return  # written for a compiler, which may know no lists
     uses = [n for n in script.within(loop) if isinstance(n, ast.Name | ast.Attribute) and dotted(n) == name]
     inside = [n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and dotted(n) == name]
     if len(uses) > len(inside):

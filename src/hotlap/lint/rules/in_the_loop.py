@@ -31,7 +31,8 @@ _REMOVABLE = ("torch.cuda.empty_cache", "gc.collect")
 
 
 def find(script: Script, training: Training) -> Iterator[Problem]:
-    """What runs at each step without a condition; ``zero_grad(set_to_none=False)`` wherever it stands."""
+    """What runs at each step without a condition; ``set_to_none=False`` where nothing else uses ``.grad``."""
+    reads_grad = any(n.attr == "grad" for n in script.all(ast.Attribute))
     for call in script.all(ast.Call):
         name = script.full(call.func)
         if name in _EACH_STEP and training.each_step(call) is not None:
@@ -41,7 +42,7 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
             edits = [Edit("remove", script.name, call.lineno, target=last)] if alone else []
             yield problem(script, call, cause, message, advice, edits)
         kept = keyword(call, "set_to_none")
-        if name.endswith(".zero_grad") and isinstance(kept, ast.Constant) and kept.value is False:
+        if name.endswith(".zero_grad") and isinstance(kept, ast.Constant) and kept.value is False and not reads_grad:
             edit = Edit("set_keyword", script.name, call.lineno, target="zero_grad", keywords={"set_to_none": True})
             yield problem(
                 script, call, "zero-grad", "set_to_none=False writes zeroes into every gradient, and adds to them.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from hotlap.lint.loaders import Loader, default_of, training_loaders
+from hotlap.lint.loaders import Loader, default_of, training_loaders, works_per_sample
 from hotlap.lint.loops import Training
 from hotlap.lint.place import problem
 from hotlap.lint.problem import Problem
@@ -21,26 +21,31 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
     for loader in training_loaders(script, training):
         workers = loader.option("num_workers")
         count = 0 if workers is None else default_of(script, workers)
-        if count == 0 and (workers is None or isinstance(workers, ast.Constant)):
+        unset = workers is None or isinstance(workers, ast.Constant)
+        if count == 0 and unset and works_per_sample(script, loader.call):
             yield problem(
-                script, loader.call, "too-few-workers", f"`{loader.name}` loads in the training process: each step waits for its batch.",
+                script, loader.call, "too-few-workers",
+                f"`{loader.name}` loads in the training process: each step waits for its batch.",
                 "Give it num_workers; `hotlap speedup` measures how many pay on your machine.",
             )  # fmt: skip
         if _rebuilt(script, loader):
             yield problem(
-                script, loader.call, "loader-rebuilt", f"`{loader.name}` is made anew in each epoch, workers and all.",
+                script, loader.call, "loader-rebuilt",
+                f"`{loader.name}` is made anew in each epoch, workers and all.",
                 "Make it once, before the epochs.",
             )  # fmt: skip
         elif count and loader.epoch_loop is not None and loader.option("persistent_workers") is None:
             yield problem(
-                script, loader.call, "workers-respawned", f"`{loader.name}` starts its {count} workers anew in each epoch.",
+                script, loader.call, "workers-respawned",
+                f"`{loader.name}` starts its {count} workers anew in each epoch.",
                 "Pass persistent_workers=True.", [_keywords(script, loader.call, workers, "persistent_workers")],
             )  # fmt: skip
         if cuda and loader.option("pin_memory") is None:
             yield problem(
-                script, loader.call, "h2d-copy", f"`{loader.name}` hands out pageable memory, and the batches go to CUDA.",
+                script, loader.call, "h2d-copy",
+                f"`{loader.name}` hands out pageable memory, and the batches go to CUDA.",
                 "Pass pin_memory=True, and non_blocking=True to .to() or .cuda().",
-                [Edit("set_keyword", script.name, loader.call.lineno, target="DataLoader", keywords={"pin_memory": True})],
+                [_keywords(script, loader.call, None, "pin_memory")],
             )  # fmt: skip
 
 

@@ -26,6 +26,8 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
         if shuffle is not None and not (isinstance(shuffle, ast.Constant) and shuffle.value is True):
             continue
         target = script.parent[call]
+        while isinstance(target, ast.IfExp):
+            target = script.parent[target]
         name = ast.unparse(target.targets[0]) if isinstance(target, ast.Assign) else ""
         if any(word in name.lower() for word in ("val", "test", "eval", "dev")):
             continue

@@ -34,7 +34,8 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
         more = f" (also on line {', '.join(map(str, lines[1:]))})" if lines[1:] else ""
         what = ast.unparse(calls[0])
         yield problem(
-            script, calls[0], "sync", f"`{what if len(what) < 60 else what[:57] + '...'}` waits for the device at each step{more}.",
+            script, calls[0], "sync",
+            f"`{what if len(what) < 60 else what[:57] + '...'}` waits for the device at each step{more}.",
             "Keep the tensor (`.detach()`) and read it every so many steps, or once an epoch.",
         )  # fmt: skip
 

@@ -33,7 +33,9 @@ def decode_once(max_bytes: int, read: Any, path: Any, *args: Any, **kwargs: Any)
     if not isinstance(path, (str, os.PathLike)):
         return read(path, *args, **kwargs)
     seen = os.stat(path)
-    key = repr((read.__module__, read.__qualname__, os.path.abspath(path), seen.st_mtime_ns, seen.st_size, args, kwargs))
+    key = repr(
+        (read.__module__, read.__qualname__, os.path.abspath(path), seen.st_mtime_ns, seen.st_size, args, kwargs)
+    )
     kept = os.path.join(DECODED_FOLDER, hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
     if os.path.exists(kept):
         with open(kept, "rb") as file:

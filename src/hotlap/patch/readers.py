@@ -1,0 +1,50 @@
+"""Calls of the well-known file readers, whatever name the script imported them by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hotlap.patch.source import Source, Unwritable, dotted
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+__all__ = ["reader_calls"]
+
+_READERS = {"soundfile.read", "cv2.imread", "PIL.Image.open", "numpy.load", "torchaudio.load", "scipy.io.wavfile.read"}
+_HANDLES = {"mmap_mode"}
+"""A reader given one of these hands out the file itself, which cannot be kept."""
+
+
+def reader_calls(source: Source) -> list[cst.Call]:
+    """By place. Unwritable where there is none, or one is used in a way that a copy cannot stand in for."""
+    import libcst as cst
+
+    known = _full_names(source)
+    found = []
+    for call in source.of_type(cst.Call):
+        head, _, rest = (dotted(call.func) or "").partition(".")
+        full = f"{known.get(head, head)}.{rest}" if rest else known.get(head, head)
+        keywords = {a.keyword.value for a in call.args if a.keyword is not None}
+        plain = call.args and call.args[0].keyword is None and not call.args[0].star
+        if full in _READERS and plain and not keywords & _HANDLES:
+            if full == "PIL.Image.open" and any(isinstance(p, cst.WithItem) for p in source.parents(call)):
+                raise Unwritable("the image is opened by a `with`: read it whole first")
+            found.append(call)
+    if not found:
+        raise Unwritable("no call of a well-known reader is in this file")
+    return found
+
+
+def _full_names(source: Source) -> dict[str, str]:
+    """``sf`` → ``soundfile``, ``Image`` → ``PIL.Image``."""
+    import libcst as cst
+
+    found = {}
+    for node in source.of_type(cst.Import, cst.ImportFrom):
+        base = "" if isinstance(node, cst.Import) or node.module is None else (dotted(node.module) or "") + "."
+        for alias in node.names if not isinstance(node.names, cst.ImportStar) else ():
+            full = base + (dotted(alias.name) or "")
+            name = alias.asname.name.value if alias.asname is not None else full.removeprefix(base)
+            found[name] = full
+    return found

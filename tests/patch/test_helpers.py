@@ -1,0 +1,87 @@
+"""The functions that a patch writes into a script."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hotlap.patch.helpers.decode_once import decode_once
+from hotlap.patch.helpers.fetch_ahead import fetch_ahead
+from hotlap.patch.helpers.save_later import save_later
+
+BIG = 1 << 30
+
+
+def test_a_file_is_decoded_once_and_each_caller_has_a_copy(tmp_path: Path) -> None:
+    path, calls = tmp_path / "a.npy", []
+    np.save(path, np.arange(6))
+
+    def read(name: str, scale: int = 1) -> np.ndarray:
+        calls.append(name)
+        return np.load(name) * scale
+
+    first = decode_once(BIG, read, str(path))
+    first[:] = 0
+    assert decode_once(BIG, read, str(path)).tolist() == [0, 1, 2, 3, 4, 5] and len(calls) == 1
+    assert decode_once(BIG, read, str(path), scale=2).tolist() == [0, 2, 4, 6, 8, 10] and len(calls) == 2
+    np.save(path, np.arange(7))
+    os.utime(path, ns=(1, 1))
+    assert len(decode_once(BIG, read, str(path))) == 7 and len(calls) == 3
+
+
+def test_what_does_not_fit_is_read_as_before(tmp_path: Path) -> None:
+    path, calls = tmp_path / "a.npy", []
+    np.save(path, np.arange(6))
+
+    def read(name: str) -> np.ndarray:
+        calls.append(name)
+        return np.load(name)
+
+    assert [len(decode_once(0, read, str(path))) for _ in range(2)] == [6, 6] and len(calls) == 2
+
+
+def test_batches_come_in_order_and_an_error_where_it_was() -> None:
+    assert list(fetch_ahead(range(50), depth=2)) == list(range(50))
+
+    def broken() -> object:
+        yield 1
+        raise ValueError("torn file")
+
+    batches = fetch_ahead(broken(), depth=2)
+    assert next(batches) == 1
+    with pytest.raises(ValueError, match="torn file"):
+        next(batches)
+
+
+def test_a_loop_that_is_left_leaves_no_thread() -> None:
+    before = threading.active_count()
+    batches = fetch_ahead(itertools.count(), depth=2)
+    assert next(batches) == 0
+    batches.close()
+    assert threading.active_count() == before
+
+
+def test_a_checkpoint_is_the_state_of_its_moment(tmp_path: Path) -> None:
+    import torch
+
+    weight = torch.zeros(3)
+    save_later({"w": weight}, tmp_path / "a.pt")
+    weight += 1
+    save_later({"w": weight}, tmp_path / "b.pt")
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(5)
+    assert torch.load(tmp_path / "a.pt")["w"].tolist() == [0, 0, 0]
+    assert torch.load(tmp_path / "b.pt")["w"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_failed_checkpoint_is_told(tmp_path: Path) -> None:
+    save_later({}, tmp_path / "nowhere" / "a.pt")
+    with pytest.raises((OSError, RuntimeError)):
+        save_later({}, tmp_path / "b.pt")

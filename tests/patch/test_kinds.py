@@ -1,0 +1,189 @@
+"""What each kind of edit does to ordinary sources, and what it refuses."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from hotlap.patch.patch import Patched, Wanted, patch_file
+from hotlap.records.edits import Edit
+from hotlap.records.errors import HotlapError
+
+pytest.importorskip("libcst")
+CAST = "{call}.float()"
+WITH = "with torch.autocast('cpu'):"
+
+
+def apply(source: str, *edits: Edit, expected: str = "") -> Patched:
+    return patch_file("s.py", textwrap.dedent(source).encode(), [Wanted(e, "a-lever", expected) for e in edits])
+
+
+def text(done: Patched) -> str:
+    return done.after.decode()
+
+
+def test_a_keyword_replaces_one_by_name_and_one_by_position() -> None:
+    source = "a = DataLoader(data, 8, num_workers=0)\nb = DataLoader(data, 8, True, None, None, n)  # why\n"
+    edits = [Edit("set_keyword", "s.py", line, target="DataLoader", keywords={"num_workers": 2}) for line in (1, 2)]
+    assert text(apply(source, *edits)) == (
+        "a = DataLoader(data, 8, num_workers=2)\nb = DataLoader(data, 8, True, None, None, 2)  # why\n"
+    )
+
+
+def test_a_keyword_takes_the_form_of_the_call() -> None:
+    source = """\
+    loader = DataLoader(
+        data,
+        batch_size=8,  # small
+    )
+    """
+    edit = Edit("set_keyword", "s.py", 1, target="DataLoader", keywords={"num_workers": 2})
+    expected = source.replace("# small\n", "# small\n        num_workers=2,\n")
+    assert text(apply(source, edit)) == textwrap.dedent(expected)
+
+
+def test_arguments_that_cannot_be_seen_are_left_to_a_person() -> None:
+    edit = Edit("set_keyword", "s.py", 1, target="DataLoader", keywords={"num_workers": 2})
+    done = apply("loader = DataLoader(data, **options)\n", edit)
+    assert done.before == done.after and "**" in done.by_hand[0].text
+
+
+def test_two_values_for_one_keyword_are_a_conflict() -> None:
+    edits = [Edit("set_keyword", "s.py", 1, target="DataLoader", keywords={"num_workers": n}) for n in (1, 2)]
+    with pytest.raises(HotlapError, match=r"s\.py:1: .*num_workers=1.*num_workers=2"):
+        apply("loader = DataLoader(data)\n", *edits)
+
+
+def test_a_line_that_moved_is_refused_with_what_was_expected() -> None:
+    edit = Edit("set_keyword", "s.py", 1, target="DataLoader", keywords={"num_workers": 2})
+    with pytest.raises(HotlapError, match=r"s\.py:1: the line is 'x = 1'.*'loader = DataLoader\(data\)'"):
+        apply("x = 1\n", edit, expected="loader = DataLoader(data)")
+
+
+def test_the_criterion_stays_outside_of_autocast() -> None:
+    source = """\
+    import torch
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in loader:
+        # the step
+        loss = criterion(model(x), y); loss.backward()
+        loss = criterion(model(x), y)
+    """
+    wrap = Edit("wrap_with", "s.py", 6, target="forward", code=WITH)
+    cast = Edit("replace_call", "s.py", 6, target="forward", code=CAST)
+    done = text(apply(source, wrap, cast))
+    assert "        output = model(x).float()\n    loss = criterion(output, y)\n" in done
+    assert done.count("autocast") == 1
+
+
+def test_every_call_of_the_model_and_nothing_twice() -> None:
+    source = """\
+    import torch
+    for x, y in loader:
+        loss = head(model(x), y)
+    def evaluate(model):
+        return model(x).argmax(1)
+    n = [*model.parameters(), *head.parameters()]
+    """
+    wrap = Edit("wrap_with", "s.py", 3, target="forwards", code=WITH)
+    cast = Edit("replace_call", "s.py", 3, target="forwards", code=CAST)
+    done = text(apply(source, wrap, cast, wrap, cast))
+    assert "        loss = head(model(x).float(), y).float()\n" in done
+    assert "        return model(x).float().argmax(1)\n" in done
+    assert done.count("autocast") == 2
+
+
+def test_an_output_that_is_no_tensor_is_not_cast() -> None:
+    source = "import torch\nout = model(x)\nout.loss.backward()\n"
+    done = apply(source, Edit("replace_call", "s.py", 2, target="forward", code=CAST))
+    assert done.before == done.after and "no plain tensor" in done.by_hand[0].text
+
+
+def test_the_model_is_followed_to_where_it_is_made() -> None:
+    source = """\
+    def train(net, x):
+        net(x).sum().backward()
+
+    def main():
+        model = Net().to(device)
+        if parallel:
+            model = DDP(model)
+        opt = SGD(model.parameters())
+        for epoch in range(3):
+            train(model, x)
+    """
+    done = text(apply(source, Edit("insert_after", "s.py", 2, target="model", code="{module}.compile()")))
+    assert "        model = DDP(model)\n    model.compile()\n    opt" in done
+
+
+def test_code_that_has_to_run_once_goes_before_the_loops() -> None:
+    source = "import torch\nfor epoch in e:\n    for x in loader:\n        step(x)\n"
+    done = text(apply(source, Edit("insert_before", "s.py", 4, code="torch.set_num_threads(1)")))
+    assert done == "import torch\ntorch.set_num_threads(1)\n" + source.split("\n", 1)[1]
+
+
+def test_a_validation_function_is_decorated_and_a_training_one_is_not() -> None:
+    source = """\
+    import torch
+    def validate(model):
+        model.eval()
+        y = model(x)
+    def fit(model):
+        model.eval()
+        y = model(x)
+        y.backward()
+    """
+    edits = [Edit("decorate", "s.py", line, target="validation", code="@torch.inference_mode()") for line in (4, 7)]
+    done = text(apply(source, *edits))
+    assert done.count("@torch.inference_mode()\ndef validate") == 1
+    assert "def fit(model):\n    model.eval()\n    with torch.no_grad():\n        y = model(x)" in done
+    assert done.count("inference_mode") == 1
+
+
+def test_a_with_of_the_call_alone_gives_its_block_back() -> None:
+    source = """\
+    import torch
+    # look for NaN
+    with torch.autograd.detect_anomaly():
+        a = 1  # one
+        b = 2
+    c = 3
+    """
+    done = text(apply(source, Edit("remove", "s.py", 3, target="set_detect_anomaly|detect_anomaly")))
+    assert done == "import torch\n# look for NaN\na = 1  # one\nb = 2\nc = 3\n"
+
+
+def test_a_save_is_not_put_off_where_the_file_is_read() -> None:
+    edit = Edit("replace_call", "s.py", 2, target="torch.save", code="save_later({arguments})")
+    done = apply("import torch\ntorch.save(a, 'x')\nb = torch.load('x')\n", edit)
+    assert done.before == done.after and "torch.load (line 3)" in done.by_hand[0].text
+
+
+def test_a_name_of_the_scripts_own_is_not_overwritten() -> None:
+    edit = Edit("replace_call", "s.py", 3, target="torch.save", code="save_later({arguments})")
+    with pytest.raises(HotlapError, match=r"s\.py:2: save_later is the script's own"):
+        apply("import torch\ndef save_later(a): pass\ntorch.save(a, 'x')\n", edit)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"import torch\r\nx = DataLoader(d)\r\n",
+        b"\xef\xbb\xbfimport torch\nx = DataLoader(d)",
+        "# -*- coding: latin-1 -*-\nx = DataLoader(d)  # \xe9t\xe9\n".encode("latin-1"),
+        b"if a:\n\tx = DataLoader(d)\n",
+    ],
+)
+def test_bytes_that_are_not_edited_stay(data: bytes) -> None:
+    line = 1 + data[: data.index(b"DataLoader")].count(b"\n")
+    edit = Edit("set_keyword", "s.py", line, target="DataLoader", keywords={"num_workers": 2})
+    done = patch_file("s.py", data, [Wanted(edit, "a-lever")])
+    assert done.after == data.replace(b"DataLoader(d)", b"DataLoader(d, num_workers=2)")
+
+
+def test_line_ends_are_kept_when_a_helper_is_added() -> None:
+    data = b"import torch\r\n\r\ntorch.save(a, 'x')\r\n"
+    edit = Edit("replace_call", "s.py", 3, target="torch.save", code="save_later({arguments})")
+    after = patch_file("s.py", data, [Wanted(edit, "a-lever")]).after
+    assert b"def save_later" in after and after.count(b"\n") == after.count(b"\r\n")
