@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hotlap.lever.registry import lever
 from hotlap.records.edits import Edit
-from hotlap.records.findings import Findings
+from hotlap.records.findings import Finding, Findings
 from hotlap.records.plan import Move
 
 __all__ = ["edits_of"]
+
+_OF_THE_LOADER = ("DataLoader", "loop")
+_OF_THE_MODEL = ("forward", "forwards", "model")
+_AT_THE_FORWARD = ("precision", "memory-format")
+"""Causes whose place is the line that calls the model."""
 
 
 def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
@@ -20,5 +27,15 @@ def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
         told += [Edit("advice", findings.script.name, 0, advice=f"Start the script with {name}={value}.")
                  for name, value in found.environment(move.setting).items()]  # fmt: skip
         return [(edit, "") for edit in told]
-    texts = {(where.file, where.line): where.text for where in finding.where}
-    return [(edit, texts.get((edit.file, edit.line), "")) for edit in found.edits(finding, move.setting)]
+    return [_placed(edit, finding, findings) for edit in found.edits(finding, move.setting)]
+
+
+def _placed(edit: Edit, finding: Finding, findings: Findings) -> tuple[Edit, str]:
+    """The edit where its target stands. A lever's finding may be elsewhere: workers treat decoding, too."""
+    where = finding.where[0]
+    loader = findings.script.loader
+    if edit.target in _OF_THE_LOADER and loader is not None and loader.where is not None:
+        where = loader.where
+    elif edit.target.partition(":")[0] in _OF_THE_MODEL and finding.cause not in _AT_THE_FORWARD:
+        where = next((f.where[0] for f in findings.findings if f.cause in _AT_THE_FORWARD and f.where), where)
+    return replace(edit, file=where.file, line=where.line), where.text

@@ -98,7 +98,10 @@ def _passes(node: ast.expr, name: str) -> bool:
     """``scores.masked_fill(...)``, ``scores / scale``, ``scores + mask``."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult | ast.Div | ast.Sub):
         return dotted(node.left) == name
-    if not isinstance(node, ast.Call) or name not in ast.unparse(node):
+    if not isinstance(node, ast.Call):
+        return False
+    owner = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+    if owner != name and (not node.args or dotted(node.args[0]) != name):
         return False
     return _attr(node) in _BETWEEN or any(word in dotted(node.func).lower() for word in ("drop", "softmax", "attend"))
 

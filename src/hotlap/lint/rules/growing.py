@@ -85,7 +85,7 @@ def _cats(script: Script, node: ast.Assign) -> Iterator[Problem]:
         return  # written for a compiler, which may know no lists
     uses = [n for n in script.within(loop) if isinstance(n, ast.Name | ast.Attribute) and dotted(n) == name]
     inside = [n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and dotted(n) == name]
-    if len(uses) > len(inside):
+    if len(uses) > len(inside) or len(inside) > 2:
         return
     yield problem(
         script, node, "repeated-cat", f"`{name}` is copied whole at each turn of the loop to get longer.",

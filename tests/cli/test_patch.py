@@ -1,0 +1,148 @@
+"""`hotlap patch`: from a run and its plan to a script that runs without Hotlap, with the same settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hotlap.cli.main import main
+from hotlap.plan.file import dump_plan
+from hotlap.records.codec import encode
+from hotlap.records.findings import Finding, Where
+from hotlap.records.plan import Move, Plan
+from hotlap.records.run import RunRecord
+from hotlap.records.run_folder import RunFolder
+from hotlap.testing.lever_kit import findings_of
+
+pytest.importorskip("libcst")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "speaker"
+BITS = [Move("cache-decode", {"max_bytes": 1 << 30}, "bits")]
+ALL = [
+    *BITS,
+    Move("autocast", {"dtype": "bf16"}, "maths"),
+    Move("channels-last", {}, "maths"),
+    Move("loader-workers", {"workers": 1, "prefetch": 4, "torch_threads": 1}, "distribution"),
+]
+CAUSES = {
+    "decode": 'audio, rate = sf.read(path, dtype="float32")',
+    "precision": "loss = head(model(wave), label)",
+    "memory-format": "loss = head(model(wave), label)",
+    "too-few-workers": "loader = DataLoader(train_set,",
+}
+
+
+@pytest.fixture
+def speaker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example in a folder of its own, under git, with a run whose findings are at the example's lines."""
+    shutil.copy(EXAMPLE / "train.py", tmp_path)
+    (tmp_path / "data").symlink_to(EXAMPLE / "data")
+    (tmp_path / ".gitignore").write_text(".hotlap\nfast.yaml\nout\n")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def keep(folder: Path, moves: list[Move]) -> RunFolder:
+    """A run of the example that kept ``moves``, and its plan as fast.yaml."""
+    lines = (folder / "train.py").read_text().splitlines()
+    found = []
+    for share, (cause, text) in enumerate(CAUSES.items(), 1):
+        line = next(n for n, code in enumerate(lines, 1) if text in code)
+        where = Where(str(folder / "train.py"), line, "main", lines[line - 1].strip())
+        found.append(Finding(cause, 0.1, 0.01 / share, False, [where], ""))
+    run = RunFolder.create("train.py", folder / ".hotlap")
+    loader = next(f.where[0] for f in found if f.cause == "too-few-workers")
+    findings = findings_of(where=loader)
+    run.write("findings.json", {**encode(findings), "findings": encode(found)})
+    run.write("plan.json", Plan(moves, script="train.py"))
+    run.write("run.json", RunRecord("speedup", ["python", "train.py"], "now"))
+    (folder / "fast.yaml").write_text(dump_plan(Plan(moves, script="train.py")))
+    return run
+
+
+def losses(folder: Path, *before: str) -> list[str]:
+    script = ["train.py", "--steps", "3", "--batch-size", "4", "--val-every", "99", "--out", str(folder / "out")]
+    source = str(Path(__file__).parents[2] / "src")
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": source if before else ""}
+    command = [*before, sys.executable, *script]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == 0, done.stderr
+    return re.findall(r"loss (\d+\.\d+)", done.stdout)
+
+
+def test_a_diff_is_printed_and_nothing_changed(speaker: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    run = keep(speaker, ALL)
+    before = (speaker / "train.py").read_bytes()
+    assert main(["patch", "fast.yaml"]) == 0
+    out = capfdbinary.readouterr().out
+    assert out == (run.path / "patch.diff").read_bytes() and out.startswith(b"--- a/train.py\n+++ b/train.py\n")
+    assert (speaker / "train.py").read_bytes() == before
+    subprocess.run(["git", "apply", "--check", "-"], input=out, cwd=speaker, check=True)
+
+
+def test_a_second_patch_changes_nothing(speaker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(speaker, ALL)
+    assert main(["patch", "fast.yaml", "--write"]) == 0
+    after = (speaker / "train.py").read_bytes()
+    assert b"hotlap" not in after
+    assert main(["patch", "fast.yaml", "--write"]) == 0
+    assert (speaker / "train.py").read_bytes() == after
+    assert "has this patch already" in capsys.readouterr().err
+
+
+def test_unsaved_work_and_moved_code_are_refused(speaker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(speaker, ALL)
+    script = speaker / "train.py"
+    script.write_text(script.read_text() + "# mine\n")
+    assert main(["patch", "fast.yaml", "--write"]) == 1
+    assert "not committed" in capsys.readouterr().err and script.read_text().endswith("# mine\n")
+    assert main(["patch", "fast.yaml", "--write", "--force"]) == 0
+    script.write_text("# one more line\n" + (EXAMPLE / "train.py").read_text())
+    assert main(["patch", "fast.yaml"]) == 1
+    assert re.search(r"train\.py:\d+: the line is .* found when it was", capsys.readouterr().err)
+
+
+def test_a_plan_without_a_run_says_what_to_do(speaker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (speaker / "fast.yaml").write_text(dump_plan(Plan(ALL, script="train.py")))
+    assert main(["patch", "fast.yaml"]) == 2
+    assert "hotlap diagnose" in capsys.readouterr().err
+
+
+def test_attach_adds_one_line(speaker: Path) -> None:
+    keep(speaker, ALL)
+    assert main(["patch", "fast.yaml", "--attach", "--write"]) == 0
+    before, after = (EXAMPLE / "train.py").read_text(), (speaker / "train.py").read_text()
+    line = 'import hotlap; hotlap.attach("fast.yaml")\n'
+    assert after.count(line) == 1 and after.replace(line, "") == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_bits_that_are_preserved_are_equal(speaker: Path) -> None:
+    pytest.importorskip("soundfile")
+    keep(speaker, BITS)
+    before = losses(speaker)
+    assert main(["patch", "fast.yaml", "--write"]) == 0
+    assert losses(speaker) == before and len(before) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_patched_script_trains_as_the_plan_does(speaker: Path) -> None:
+    pytest.importorskip("soundfile")
+    keep(speaker, ALL)
+    bare = losses(speaker)
+    by_plan = losses(speaker, sys.executable, "-m", "hotlap", "run", "--plan", "fast.yaml", "--")
+    assert main(["patch", "fast.yaml", "--write"]) == 0
+    assert losses(speaker) == by_plan != bare
+    assert (
+        json.loads(next((speaker / ".hotlap").glob("*/patch.json")).read_text())["moves"][0]["lever"] == "cache-decode"
+    )
