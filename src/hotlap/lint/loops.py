@@ -20,7 +20,7 @@ class Training:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.backwards = [c for c in script.all(ast.Call) if _goes_backward(c)]
-        self.steps = list(dict.fromkeys(self._step_loops()))
+        self.steps = list(dict.fromkeys(self._step_loops())) if self.backwards else []
         self.epochs = {id(loop): epoch for loop in self.steps if (epoch := self._around(loop)) is not None}
 
     def _step_loops(self) -> Iterator[Loop]:
@@ -60,6 +60,8 @@ class Training:
 
     def step_loop(self, node: ast.AST) -> Loop | None:
         """The step loop that the node is in, within its function."""
+        if not self.steps:
+            return None
         for parent in self.script.parents(node):
             if isinstance(parent, Loop) and parent in self.steps:
                 return parent
@@ -70,6 +72,8 @@ class Training:
     def each_step(self, node: ast.AST) -> Loop | None:
         """The step loop in which the node runs at each step: no condition, handler or early ``continue`` before it."""
         loop = self.step_loop(node)
+        if loop is None:
+            return None
         here = node
         for parent in self.script.parents(node):
             if isinstance(parent, ast.If | ast.IfExp | ast.ExceptHandler | ast.BoolOp | ast.Match):

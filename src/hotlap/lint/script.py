@@ -43,14 +43,17 @@ class Script:
         self.lines = text.splitlines()
         self.tree = ast.parse(text)
         self.parent: dict[ast.AST, ast.AST] = {}
+        self._children: dict[ast.AST, list[ast.AST]] = {}
         self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         todo: list[ast.AST] = [self.tree]
         while todo:
             node = todo.pop()
             self._by_type[type(node)].append(node)
-            for child in ast.iter_child_nodes(node):
+            children = list(ast.iter_child_nodes(node))
+            self._children[node] = children
+            for child in children:
                 self.parent[child] = node
-                todo.append(child)
+            todo += children
 
     def all(self, *kinds: type[N]) -> list[N]:
         """Every node of these types, by place."""
@@ -73,12 +76,12 @@ class Script:
 
     def within(self, node: ast.AST) -> Iterator[ast.AST]:
         """Nodes inside, not those of functions and classes defined there."""
-        todo = list(ast.iter_child_nodes(node))
+        todo = list(self._children[node])
         while todo:
             here = todo.pop()
             yield here
             if not isinstance(here, Function | ast.Lambda | ast.ClassDef):
-                todo.extend(ast.iter_child_nodes(here))
+                todo += self._children[here]
 
     def calls(self, node: ast.AST) -> Iterator[ast.Call]:
         """Calls inside."""

@@ -23,8 +23,8 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
         dotted(n.targets[0]) for n in script.all(ast.Assign)
         if isinstance(n.value, ast.Call) and script.full(n.value.func) == "torch.nn.Softmax"
     } | {"softmax"}  # fmt: skip
-    for function in script.all(ast.FunctionDef):
-        softmax = [c for c in script.calls(function) if _attr(c) == "softmax" or dotted(c.func) in modules]
+    for function in {f: None for c in script.all(ast.Call) if _names_softmax(c, modules) and (f := script.function(c))}:
+        softmax = [c for c in script.calls(function) if _names_softmax(c, modules)]
         fused = any("scaled_dot_product" in dotted(c.func) for c in script.calls(function))
         if len(softmax) == 1 and not fused and _is_attention(script, function, softmax[0]):
             yield problem(
@@ -32,6 +32,10 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
                 f"`{function.name}` writes the whole attention matrix to memory, twice.",
                 "Call torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask).",
             )  # fmt: skip
+
+
+def _names_softmax(call: ast.Call, modules: set[str]) -> bool:
+    return _attr(call) == "softmax" or dotted(call.func) in modules
 
 
 def _attr(call: ast.Call) -> str:
