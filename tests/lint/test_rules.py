@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from hotlap.lint.lint import all_rules, lint_text
-from hotlap.lint.problem import LINT_CAUSES
+from hotlap.records.causes import CAUSES
 
 HEAD = """\
 import gc
@@ -201,7 +201,7 @@ def test_places() -> None:
 
 def test_causes_are_known_and_a_rule_names_no_others() -> None:
     for rule in all_rules():
-        assert set(rule.CAUSES) <= set(LINT_CAUSES), rule.__name__
+        assert set(rule.CAUSES) <= set(CAUSES), rule.__name__
     assert {c for rule in all_rules() for c in rule.CAUSES} >= set(in_loop("gc.collect()"))
 
 

@@ -1,4 +1,4 @@
-"""Each lever's edits, applied to its golden `before.py`, give its `after.py`; where bits are preserved, also equal losses."""
+"""Each lever's edits make its golden `after.py` of its `before.py`; where bits are preserved, with equal figures."""
 
 from __future__ import annotations
 

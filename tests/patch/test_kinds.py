@@ -187,3 +187,11 @@ def test_line_ends_are_kept_when_a_helper_is_added() -> None:
     edit = Edit("replace_call", "s.py", 3, target="torch.save", code="save_later({arguments})")
     after = patch_file("s.py", data, [Wanted(edit, "a-lever")]).after
     assert b"def save_later" in after and after.count(b"\n") == after.count(b"\r\n")
+
+
+def test_no_grad_never_takes_in_another_model() -> None:
+    edit = Edit("wrap_with", "s.py", 2, target="forward", code="with torch.no_grad():")
+    done = apply("import torch\nloss = distance(student(x), teacher(x))\nteacher.eval()\n", edit)
+    assert done.before == done.after and "another model" in done.by_hand[0].text
+    alone = text(apply("import torch\nsoft = F.softmax(teacher(x), 1)\nteacher.eval()\nimport F\n", edit))
+    assert "with torch.no_grad():\n    output = teacher(x)\nsoft = F.softmax(output, 1)\n" in alone

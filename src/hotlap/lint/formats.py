@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.lint.lint import Result
-from hotlap.lint.problem import LINT_CAUSES, Problem
+from hotlap.lint.problem import Problem
+from hotlap.records.causes import CAUSES
 
 __all__ = ["FORMATS"]
 
@@ -68,8 +69,7 @@ def _sarif(result: Result) -> str:
     """SARIF 2.1.0 (docs.oasis-open.org/sarif): one rule per cause."""
     causes = sorted({p.cause for p in result.problems})
     rules = [
-        {"id": c, "shortDescription": {"text": LINT_CAUSES[c]}, "defaultConfiguration": {"level": "warning"}}
-        for c in causes
+        {"id": c, "shortDescription": {"text": CAUSES[c]}, "defaultConfiguration": {"level": "warning"}} for c in causes
     ]
     found = [_sarif_result(p, causes.index(p.cause)) for p in result.problems]
     driver = {"name": "hotlap", "rules": rules}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.changes import Changes
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
-from hotlap.patch.models import class_shows, making
+from hotlap.patch.models import calls_like_models, class_shows, making
 from hotlap.patch.readers import reader_calls
 from hotlap.patch.source import Source, Unwritable, dotted
 from hotlap.patch.training import trains
@@ -71,6 +71,8 @@ def _ends(call: cst.Call, name: str) -> bool:
 
 def wrap_with(source: Source, changes: Changes, edit: Edit) -> None:
     """A ``with`` around the model's calls, and around no more where that can be had."""
+    if "no_grad" in edit.code and len(calls_like_models(source, edit.line)) > 1:
+        raise Unwritable("another model is called on that line, which may have to be trained")
     for call in forward_calls(source, edit):
         statement = source.statement_of(call)
         if statement is None:

@@ -10,7 +10,7 @@ from hotlap.patch.source import Source, Unwritable, dotted, root_name
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["class_shows", "made_by", "making", "model_calls", "model_names"]
+__all__ = ["calls_like_models", "class_shows", "made_by", "making", "model_calls", "model_names"]
 
 _MODEL_METHODS = {"parameters", "named_parameters", "train", "eval", "requires_grad_", "named_modules"}
 """Methods that are called on models and on little else."""
@@ -44,6 +44,12 @@ def model_calls(source: Source, line: int) -> list[cst.Call]:
     if not likely:
         raise Unwritable("no call of a model is seen there")
     return likely[-1:]
+
+
+def calls_like_models(source: Source, line: int) -> list[cst.Call]:
+    """The calls on ``line`` that are, or may be, a model's."""
+    known, calls = model_names(source), source.calls(source.statement(line))
+    return [c for c in calls if dotted(c.func) in known or _may_be_model(source, dotted(c.func))]
 
 
 def _may_be_model(source: Source, name: str | None) -> bool:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from hotlap.lint.formats import FORMATS
 from hotlap.lint.lint import Result, lint_paths
-from hotlap.lint.problem import LINT_CAUSES, Problem
+from hotlap.lint.problem import Problem
 from hotlap.patch.patch import Wanted, patch_file
 from hotlap.patch.write import write_all
+from hotlap.records.causes import CAUSES
 from hotlap.records.errors import EXIT_FAILED, EXIT_USAGE, HotlapError
 
 NAME = "lint"
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the problems; the exit code says whether there are any."""
     for cause in args.ignore:
-        if cause not in LINT_CAUSES:
+        if cause not in CAUSES:
             raise HotlapError(f"There is no cause {cause!r}.", "docs/reference/causes.md lists them.", EXIT_USAGE)
     result = _without(lint_paths(args.paths), args.ignore)
     if args.fix and any(p.edits for p in result.problems):

@@ -147,5 +147,4 @@ def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """The line that switched it on goes."""
     where = place(*finding.where)
     advice = "Remove this, or put it behind a --debug option."
-    target = "set_detect_anomaly|detect_anomaly|profile"
-    return [Edit("remove", where.file, where.line, target=target, advice=advice)]
+    return [Edit("remove", where.file, where.line, "set_detect_anomaly|detect_anomaly|profile", advice=advice)]

@@ -126,10 +126,9 @@ def edits(finding: Finding, setting: Setting) -> list[Edit]:
         found.append(Edit("wrap_with", where.file, where.line, target="forward", code="with torch.no_grad():"))
     else:
         dtype = {"bf16": "torch.bfloat16", "fp16": "torch.float16"}[setting["dtype"]]
-        code = f"with torch.no_grad(), torch.autocast(images.device.type, dtype={dtype}):"
-        advice = "Give autocast the device of the network's input, and cast what it returns back with .float()."
+        code = f"with torch.no_grad(), torch.autocast(next({{module}}.parameters()).device.type, dtype={dtype}):"
         found.append(Edit("wrap_with", where.file, where.line, target="forward", code=code))
-        found.append(Edit("advice", where.file, where.line, advice=advice))
+        found.append(Edit("replace_call", where.file, where.line, target="forward", code="{call}.float()"))
     if setting["channels_last"]:
         advice = "Call .to(memory_format=torch.channels_last) on the network when it has been built."
         found.append(Edit("advice", where.file, where.line, advice=advice))
