@@ -58,6 +58,7 @@ def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Lis
         state = search(session, baseline, findings, findings.roof)
         outcome.levers, outcome.refused = state.results, state.refused
         outcome.trials += state.trials
+        outcome.notes += state.notes
         folder.write("levers.json", outcome.levers)
         if state.moves:
             _conclude(session, baseline, state, outcome)
