@@ -68,8 +68,10 @@ def _told_in_samples(proof: Proof, equal: Equal) -> Proof:
     if equal.problem:
         text = f"Quality not proved: {equal.problem}."
         return replace(proof, quality=Quality("not proved", "non-inferior", text))
-    note = f"Losses were compared at equal samples, in stretches of {equal.width} (a step below is such a stretch)."
-    return replace(proof, notes=[*proof.notes, note])
+    if not equal.width:
+        return proof
+    text = f"{proof.quality.summary} Losses were compared at equal samples: a step stands for {equal.width} of them."
+    return replace(proof, quality=replace(proof.quality, summary=text))
 
 
 def nothing_changed() -> Proof:

@@ -126,8 +126,8 @@ def run_sandboxed(options: argparse.Namespace) -> NoReturn:
             size=options.size,
             needed=needed,
         )
-        stand_in = importlib.import_module("stand_in")
         for file, new in options.replace:
+            stand_in = importlib.import_module("stand_in")
             stand_in.put(covered, os.path.realpath(file), new, [os.path.realpath(path) for path in options.keep])
     except (OSError, layers.Impossible) as err:
         refuse(err)
