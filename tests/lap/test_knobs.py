@@ -10,24 +10,31 @@ from typing import Any, cast
 
 import pytest
 
+from hotlap.lap import measure as measuring
 from hotlap.lap import search as module
 from hotlap.lap.knobs import keep_move, usable
+from hotlap.lap.measure import Question
 from hotlap.lap.options import Options, Silent
+from hotlap.lap.prove import _told_in_samples
 from hotlap.lap.search import Search
 from hotlap.lap.session import Session
 from hotlap.lever.contract import Gain
+from hotlap.plan.choose import choose
 from hotlap.plan.file import load_plan
 from hotlap.plan.knobs import parse_knobs
 from hotlap.plan.match import Candidate
+from hotlap.proof.equal_samples import Equal
 from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings
 from hotlap.records.knob import Knob
 from hotlap.records.plan import Move
+from hotlap.records.proof import Proof, Quality
 from hotlap.records.run_folder import RunFolder
-from hotlap.records.trials import Interval, LeverResult
+from hotlap.records.trials import Interval, LeverResult, Trial, Window
 from hotlap.testing.lever_kit import machine_of
 from hotlap.trial import sandbox
 from hotlap.trial.budget import Budget
+from hotlap.trial.periodic import PeriodicStats
 from hotlap.trial.single import run_until
 
 BATCH = Knob("batch", ("32", "36"), option="--batch-size", present="24")
@@ -99,6 +106,47 @@ def test_an_arm_gets_the_options_and_its_own_configuration(tmp_path: Path, monke
         assert list(replaced) == [tmp_path / "config.yaml"]
         assert replaced[tmp_path / "config.yaml"].read_bytes() == b"a: 0\r\ntest_interval: 2\r\n"
     assert (tmp_path / "config.yaml").read_bytes() == b"a: 0\r\ntest_interval: 1\r\n"
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, samples: int, per_sample: bool) -> Trial:
+    """A comparison of steps of 8 samples in 0.2 s against steps of ``samples`` in 0.4 s."""
+    turns = [("baseline", 8, 0.2), ("candidate", samples, 0.4)] * 5
+    windows = [Window(arm, i, 10, 10 * n, s) for i, (arm, n, s) in enumerate(turns)]
+    periodic = PeriodicStats({"baseline": {}, "candidate": {}}, {}, {}, per_sample={"baseline": {}, "candidate": {}})
+
+    def compare(incumbent: Any, candidate: Any, budget: Any, interval: Any, on_progress: Any) -> Trial:
+        found = interval(windows, periodic)
+        return Trial("x", {}, "measured" if found else "failed", "too few", found, windows)
+
+    monkeypatch.setattr(measuring, "compare", compare)
+    lap = cast(Session, Stub(on_progress=None, folder=Stub(write=lambda *_: None)))
+    arm = cast(Any, Stub(spec=Stub(lever=None, name="a")))
+    return measuring.measure(lap, arm, arm, Question("knob:batch", 5.0, per_sample=per_sample))
+
+
+def test_a_trial_of_a_knob_is_in_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = measured(monkeypatch, 32, per_sample=True)
+    assert wide.interval is not None and wide.interval.ratio == pytest.approx(2.0)
+    steps = measured(monkeypatch, 32, per_sample=False)
+    assert steps.interval is not None and steps.interval.ratio == pytest.approx(0.5)
+
+
+def test_a_trial_that_cannot_count_samples_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = measured(monkeypatch, 0, per_sample=True)
+    assert found.status == "refused" and "samples of its steps are not known" in found.reason
+    assert choose(found).reason.startswith("refused: the samples")
+
+
+def test_the_proof_says_how_losses_were_compared_or_why_they_were_not() -> None:
+    proof = Proof(None, Quality("proved", "non-inferior", "Quality proved.", 0.0), True)
+    assert _told_in_samples(proof, Equal({}, 32)).quality == Quality(
+        "proved",
+        "non-inferior",
+        "Quality proved. Losses were compared at equal samples: a step stands for 32 of them.",
+        0.0,
+    )
+    refused = _told_in_samples(proof, Equal({}, problem="its loss is odd")).quality
+    assert (refused.verdict, refused.summary) == ("not proved", "Quality not proved: its loss is odd.")
 
 
 SCRIPT = """

@@ -1,11 +1,16 @@
-"""Periodic work per sample, in arms that differ in it."""
+"""Arms whose steps hold different samples: periodic work per sample, and losses as far as both have seen."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from hotlap.records.rows import PHASES, Event, Step
+from hotlap.trial.arm import Arm
 from hotlap.trial.cadence import rates_per_sample
+from hotlap.trial.marks import common_losses
 from hotlap.trial.periodic import KINDS, gather
 
 S = 1_000_000_000
@@ -83,3 +88,36 @@ def test_work_that_only_the_candidate_does_costs_it() -> None:
     stats = gather({"baseline": [], "candidate": validations(20, 40, 60)}, rows, live)
     assert stats.sample_s("baseline") == 0.0 and stats.sample_s("candidate") == pytest.approx(0.5 / 160)
     assert stats.candidate_s == 0.0 and stats.notes == []
+
+
+class StubArm:
+    """An arm as far as its losses are asked for: one start, a loss a step."""
+
+    def __init__(self, losses: list[float], samples: list[int]) -> None:
+        rows = [replace(steps(1, n)[0], i=i, l=[loss]) for i, (loss, n) in enumerate(zip(losses, samples, strict=True))]
+        self.rows = rows
+
+    def trainers(self) -> list[StubArm]:
+        return [self]
+
+    @property
+    def steps(self) -> list[Step]:
+        return self.rows
+
+
+def common(baseline: StubArm, candidate: StubArm) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
+    return common_losses({"baseline": cast(Arm, baseline), "candidate": cast(Arm, candidate)})
+
+
+def test_losses_are_kept_as_far_as_both_arms_have_seen_samples() -> None:
+    losses, samples = common(StubArm([5.0, 4.0, 3.0, 2.0], [8] * 4), StubArm([5.0, 3.0, 1.0], [16, 12, 16]))
+    assert losses == {"baseline": [5.0, 4.0, 3.0, 2.0], "candidate": [5.0, 3.0]}
+    assert samples == {"baseline": [8] * 4, "candidate": [16, 12]}
+    losses, _ = common(StubArm([5.0, 4.0], [8] * 2), StubArm([5.0, 3.0, 1.0], [8] * 3))
+    assert losses["candidate"] == [5.0, 3.0]
+
+
+def test_losses_of_unknown_samples_are_kept_as_far_as_both_arms_made_steps() -> None:
+    losses, samples = common(StubArm([5.0, 4.0], [8, 0]), StubArm([5.0, 3.0, 1.0], [16] * 3))
+    assert losses == {"baseline": [5.0, 4.0], "candidate": [5.0, 3.0]} and samples["baseline"] == [8, 0]
+    assert common(StubArm([], []), StubArm([1.0], [4]))[0] == {"baseline": [], "candidate": []}
