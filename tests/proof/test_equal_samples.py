@@ -44,7 +44,7 @@ def test_the_same_learning_per_sample_is_the_same_quality(baseline: int, candida
 
 
 def test_a_stretch_is_the_mean_loss_of_its_samples() -> None:
-    losses = {"baseline": [[4.0, 2.0, 2.0, 1.0, 8.0]], "candidate": [[3.0, 1.0, 9.0]]}
+    losses = {"baseline": [[4.0, 2.0, 2.0, 1.0, 8.0]], "candidate": [[3.0, 1.0, 1.0]]}
     samples = {"baseline": [[2, 2, 1, 1, 2]], "candidate": [[4, 4, 1]]}
     equal = at_equal_samples(losses, samples)
     assert equal.curves["candidate"] == [[3.0, 1.0]]
