@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -17,12 +18,13 @@ def attach_plan(path: str) -> None:
 
     Call it before the model, the loaders and the optimizers are made. Raises HotlapError when the plan cannot be read
     or this machine cannot do it. Environment variables that a move wants before the process starts (thread policy)
-    cannot be set any more: a warning says so.
+    cannot be set any more, and knobs are the command's or a file's: a warning says so.
     """
     from hotlap.inject.guest import attach_call
     from hotlap.lever.registry import levers
     from hotlap.machine.facts import read_machine
     from hotlap.plan.file import load_valid_plan
+    from hotlap.plan.knobs import by_hand
     from hotlap.records.call import ENV, Call
 
     if ENV in os.environ:  # under `hotlap …` the moves come from the command line
@@ -31,7 +33,10 @@ def attach_plan(path: str) -> None:
 
     machine = read_machine()
     plan = load_valid_plan(Path(path), machine)
-    for move in plan.moves:
+    for line in by_hand(plan.moves, [sys.executable, *sys.argv], running=True):
+        warnings.warn(f"hotlap: {line}", stacklevel=3)
+    moves = [move for move in plan.moves if not move.is_knob]
+    for move in moves:
         for name, value in levers()[move.lever].environment(move.setting).items():
             if os.environ.get(name) != value:
                 warnings.warn(f"hotlap: {move.lever} wants {name}={value} set before Python starts", stacklevel=3)
@@ -44,5 +49,4 @@ def attach_plan(path: str) -> None:
             shutil.rmtree(scratch, ignore_errors=True)
 
     atexit.register(remove)
-    moves = list(plan.moves)
     attach_call(Call(scratch, mode="run", moves=moves, stack_hz=0.0, cores=machine.cores, scratch=scratch))

@@ -140,6 +140,55 @@ def test_unknown_lever(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--knob", "b=--b {1,2}"], "Add `--allow bits,maths,distribution,goal`"),
+        (["--allow", "bits", "--knob", "b=--b {1,2}"], "`goal` is not allowed"),
+        (["--allow", "goal", "--knob", "b=--b 1,2"], "--knob 'b=--b 1,2': it is not NAME="),
+        (["--allow", "goal", "--knob", "b=x={1,2}@gone.toml"], "gone.toml cannot be read"),
+        (["--allow", "goal", "--knob", "b=--b {1,2}", "--only", "knob:c"], "knob:c"),
+    ],
+)
+def test_knobs_that_cannot_be_meant(tmp_path: Path, options: list[str], words: str) -> None:
+    done = hotlap(tmp_path, "speedup", *options, "--", sys.executable, "-c", "pass")
+    assert done.returncode == 2
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_with_knobs_gives_options_and_leaves_files_to_the_user(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    (tmp_path / "c.toml").write_text("every = 1\n")
+    moves = (("a", "{option: '--seed', value: 9}"), ("b", "{file: c.toml, key: every, value: 2}"))
+    plan = "schema: hotlap.plan/1\nmoves:\n"
+    for name, setting in moves:
+        plan += f"  - lever: knob:{name}\n    setting: {setting}\n    preserves: goal\n"
+    (tmp_path / "fast.yaml").write_text(plan)
+    (tmp_path / "train.py").write_text(TRAINING.replace('"finished"', "sys.argv[1:]"))
+    command = ["--", sys.executable, "train.py", "20", "--seed=1"]
+    done = hotlap(tmp_path, "run", "--plan", "fast.yaml", *command)
+    assert (done.returncode, done.stdout) == (0, "['20', '--seed=9']\n")
+    told = "hotlap: knob:b is not set: change every in c.toml from 1 to 2"
+    assert [line for line in done.stderr.splitlines() if "knob" in line] == [
+        f"{told} (your files are not changed)",
+        told,
+    ]
+    assert (tmp_path / "c.toml").read_text() == "every = 1\n"
+    (tmp_path / "c.toml").write_text("every = 2\n")
+    done = hotlap(tmp_path, "run", "--plan", "fast.yaml", *command)
+    assert "all 2 moves of the plan were applied over 20 steps" in done.stderr
+
+    attached = 'import hotlap; hotlap.attach("fast.yaml")\n' + TRAINING
+    (tmp_path / "attached.py").write_text(attached)
+    for words, warned in ((["3"], True), (["3", "--seed", "9"], False)):
+        alone = subprocess.run(
+            [sys.executable, "attached.py", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert (alone.returncode, alone.stdout) == (0, "finished\n")
+        assert ("knob:a is an option of the command: start the script with --seed 9" in alone.stderr) == warned
+
+
 def test_budget_that_is_no_time(tmp_path: Path) -> None:
     done = hotlap(tmp_path, "speedup", "--budget", "soon", "--", sys.executable, "-c", "pass")
     assert done.returncode == 2

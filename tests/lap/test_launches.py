@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -42,6 +43,17 @@ def test_periodic_work_of_the_first_launch_counts_in_all() -> None:
     told.add(trial(0.2, 0.1))
     found = told.trial().interval
     assert found is not None and found.ratio == pytest.approx(1.5)
+
+
+def test_knobs_are_compared_in_samples_each_arm_at_its_own_cadence() -> None:
+    first = trial(0.2, 0.4, periodic={
+        "baseline": {"validation_s": 1.0, "validation_per_step": 0.5, "validation_per_sample": 0.02},
+        "candidate": {"validation_s": 1.0, "validation_per_step": 0.5, "validation_per_sample": 0.01},
+    })  # fmt: skip
+    wide = [replace(w, samples=40) if w.arm == "candidate" else w for w in first.windows]
+    told = Launches(replace(first, windows=wide), per_sample=True)
+    found = told.trial().interval
+    assert found is not None and found.ratio == pytest.approx((0.2 + 0.02) / (0.1 + 0.01))
 
 
 def test_one_launch_is_not_taken_for_more() -> None:

@@ -87,6 +87,36 @@ def test_the_users_folder_is_untouched(mode: str, folder: Path) -> None:
     assert hash_tree(folder) == before
 
 
+@pytest.mark.parametrize("mode", ["root", "userns"])
+def test_a_file_has_other_content_in_the_sandbox_alone(mode: str, folder: Path) -> None:
+    if not works(mode):
+        pytest.skip(f"no sandbox of kind {mode} here")
+    config, new = folder / "config.yaml", folder / "kept" / "new.yaml"
+    config.write_text("interval: 1 # and so on\n")
+    new.write_text("interval: 2\n")
+    (folder / "link.yaml").symlink_to(config)
+    before = hash_tree(folder)
+    box = Sandbox(mode, (folder / "kept",), None, 64 << 20)
+    for named in ("config.yaml", "link.yaml"):
+        command = box.wrap(["cat", "config.yaml"], {folder / named: new})
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "interval: 2\n", "")
+    assert hash_tree(folder) == before and config.read_text() == "interval: 1 # and so on\n"
+
+
+@pytest.mark.parametrize("mode", ["root", "userns"])
+def test_a_file_that_stays_real_is_never_given_other_content(mode: str, folder: Path) -> None:
+    if not works(mode):
+        pytest.skip(f"no sandbox of kind {mode} here")
+    config, new = folder / "kept" / "config.yaml", folder / "new.yaml"
+    config.write_text("1")
+    new.write_text("2")
+    box = Sandbox(mode, (folder / "kept",), None, 64 << 20)
+    done = subprocess.run(box.wrap(["true"], {config: new}), cwd=folder, capture_output=True, text=True, timeout=30)
+    assert done.returncode == module.FAILED and config.read_text() == "1"
+    assert done.stderr.startswith(module.SAYS) and "stays real, so its values cannot be changed" in done.stderr
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="needs root to become a user")
 def test_a_user_without_privileges_is_protected_too(folder: Path) -> None:
     python = "/usr/bin/python3"  # a test's own Python may lie in a folder that other users cannot enter

@@ -8,11 +8,15 @@ from pathlib import Path
 
 from hotlap.lap.options import Options
 from hotlap.lever.registry import lever
+from hotlap.plan.knobs import parse_knobs
 from hotlap.records.errors import EXIT_USAGE, HotlapError
+from hotlap.records.knob import Knob
 from hotlap.records.plan import PRESERVES
 
 __all__ = ["add_measuring", "add_output", "add_search", "duration", "measuring_options"]
 
+KNOB_VALUE_S = 40.0
+"""What each value of a knob adds to the default budget: a start, a trial, and its share of the proof."""
 UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -64,13 +68,15 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
     """Options from parsed arguments. An unknown lever is an error that names the nearest."""
     only = frozenset(getattr(args, "only", None) or [])
     skip = frozenset(getattr(args, "skip", None) or [])
+    knobs = _knobs(args, command)
     for name in only | skip:
-        lever(name)
+        if name not in {knob.id for knob in knobs}:
+            lever(name)
     if args.json is not None and not args.json.absolute().parent.is_dir():
         raise HotlapError(f"The folder of --json {args.json} does not exist.", "Make it first.", EXIT_USAGE)
     return Options(
         command=command,
-        budget_s=args.budget or default_budget_s,
+        budget_s=args.budget or default_budget_s + KNOB_VALUE_S * sum(len(knob.values) for knob in knobs),
         steps=args.steps,
         allow=getattr(args, "allow", None) or Options.allow,
         only=only,
@@ -81,7 +87,17 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
         seeds=getattr(args, "seeds", 4),
         margin=getattr(args, "margin", None),
         confirm=not args.no_confirm,
+        knobs=tuple(knob for knob in knobs if knob.id not in skip),
     )
+
+
+def _knobs(args: argparse.Namespace, command: list[str]) -> tuple[Knob, ...]:
+    """The knobs of ``--knob``. They change the training itself, which has to be allowed in so many words."""
+    texts = getattr(args, "knob", None) or []
+    if texts and "goal" not in (args.allow or Options.allow):
+        hint = "Add `--allow bits,maths,distribution,goal` (or `--allow goal` for the knobs alone)."
+        raise HotlapError("--knob changes the training itself, and `goal` is not allowed.", hint, EXIT_USAGE)
+    return parse_knobs(texts, command)
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +107,13 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         type=_allow,
         help="what levers may change: bits,maths,distribution[,goal] (default: the first three)",
+    )
+    parser.add_argument(
+        "--knob",
+        metavar="SPEC",
+        action="append",
+        help="a setting of the script's own to try (repeatable): 'batch=--batch-size {24,32}', or a key of its "
+        "configuration file: 'val=test_interval={1,2}@config.yaml'; needs goal in --allow",
     )
     parser.add_argument("--only", metavar="LEVER", action="append", help="try only this lever (repeatable)")
     parser.add_argument("--skip", metavar="LEVER", action="append", help="do not try this lever (repeatable)")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
+from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import UNKNOWN_LAUNCH_FRAC, ratio_interval
 from hotlap.records.trials import Trial, Window
 from hotlap.trial.arm import Arm
@@ -36,8 +37,12 @@ class Launches:
     windows: list[Window] = field(init=False)
     losses: list[dict[str, list[float]]] = field(default_factory=list)
     """Per pair of launches after the first: the losses of each arm's steps."""
+    samples: list[dict[str, list[int]]] = field(default_factory=list)
+    """Per pair of launches after the first: the samples of these steps."""
     notes: list[str] = field(default_factory=list)
     begun: int = 1
+    per_sample: bool = False
+    """Compare samples per second: a knob gives the arms' steps different samples."""
 
     def __post_init__(self) -> None:
         self.windows = list(self.first.windows)
@@ -57,7 +62,9 @@ class Launches:
             seconds = min(MOST_S, session.left_s(share) / more - ready_s)
             session.stage = f"proof: launch {self.begun + 1} of {pairs}"
             arms = {label: make(label, self.begun) for label in ("baseline", "candidate")}
-            question = Question(f"proof-{self.begun}", seconds, whole=True, warm_steps=warm_steps)
+            question = Question(
+                f"proof-{self.begun}", seconds, whole=True, warm_steps=warm_steps, per_sample=self.per_sample
+            )
             try:
                 self.add(measure(session, arms["baseline"], arms["candidate"], question))
             finally:
@@ -72,20 +79,23 @@ class Launches:
             return
         self.windows += [replace(window, launch=launch) for window in trial.windows]
         self.losses.append(trial.losses)
+        self.samples.append(trial.loss_samples)
 
     def trial(self) -> Trial:
         """Everything as one trial. Periodic work is taken from the first pair of launches, which ran longest."""
         if self.first.status != "measured":
             return self.first
-        overhead_s = {arm: _periodic_s(self.first, arm) for arm in ("baseline", "candidate")}
+        unit = "sample" if self.per_sample else "step"
+        overhead_s = {arm: _periodic_s(self.first, arm, unit) for arm in ("baseline", "candidate")}
+        windows = per_sample(self.windows) if self.per_sample else self.windows
         interval = ratio_interval(
-            self.windows, overhead_s["baseline"], overhead_s["candidate"], launch_frac=UNKNOWN_LAUNCH_FRAC
+            windows or [], overhead_s["baseline"], overhead_s["candidate"], launch_frac=UNKNOWN_LAUNCH_FRAC
         )
         return replace(self.first, windows=self.windows, interval=interval, notes=[*self.first.notes, *self.notes])
 
 
-def _periodic_s(trial: Trial, arm: str) -> float:
-    """Seconds per step that periodic work adds."""
+def _periodic_s(trial: Trial, arm: str, unit: str) -> float:
+    """Seconds that periodic work adds, per ``step`` (at the baseline's cadence) or per ``sample`` (at the arm's)."""
     row = trial.periodic.get(arm, {})
-    kinds = [key.removesuffix("_per_step") for key in row if key.endswith("_per_step")]
-    return sum(row[f"{kind}_s"] * row[f"{kind}_per_step"] for kind in kinds)
+    rates = {key.removesuffix(f"_per_{unit}"): rate for key, rate in row.items() if key.endswith(f"_per_{unit}")}
+    return sum(row[f"{kind}_s"] * rate for kind, rate in rates.items())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hotlap.lap.session import Session
+from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import ratio_interval
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial.arm import Arm
@@ -47,13 +48,19 @@ class Question:
     """Use all of the time, whatever the interval says: several such comparisons make one answer."""
     warm_steps: int = 0
     """Steps after which the candidate's caches are warm."""
+    per_sample: bool = False
+    """The arms' steps may hold different samples and their periodic work come round differently (a knob): compare
+    samples per second, each arm at its own cadence."""
 
 
 def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question) -> Trial:
     """Alternate the two arms until the question is answered or its time is spent, and write the trial down."""
     without = question.without
+    unknown: list[str] = []
 
     def interval(windows: list[Window], periodic: PeriodicStats) -> Interval | None:
+        if question.per_sample:
+            return _in_samples(windows, periodic, unknown)
         gone = TAKEN_AWAY.get(without or "", ())
         candidate_s = sum(
             rate * periodic.seconds["candidate"].get(kind, 0.0)
@@ -78,12 +85,24 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     )
     if without not in (None, "everything") and trial.status == "measured":
         trial = _check_ablation(session, candidate, trial, without)
+    if unknown and trial.interval is None:
+        trial = replace(trial, status="refused", reason=unknown[-1])
     if candidate.spec.lever is not None and trial.status == "measured" and trial.changes <= 0:
         why = "nothing that it could change came up during the trial"
         trial = replace(trial, status="no-effect", reason=why, interval=None)
     trial = replace(trial, id=question.name, setting=dict(question.setting))
     session.folder.write(f"trials/{candidate.spec.name}.json", trial)
     return trial
+
+
+def _in_samples(windows: list[Window], periodic: PeriodicStats, unknown: list[str]) -> Interval | None:
+    """The ratio of samples per second; ``unknown`` is told why there is none."""
+    rows = per_sample(windows)
+    baseline_s, candidate_s = periodic.sample_s("baseline"), periodic.sample_s("candidate")
+    if rows is None or baseline_s is None or candidate_s is None:
+        unknown.append("the samples of its steps are not known, and a knob may change them")
+        return None
+    return ratio_interval(rows, baseline_s, candidate_s)
 
 
 def _check_ablation(session: Session, candidate: Arm, trial: Trial, without: str | None) -> Trial:

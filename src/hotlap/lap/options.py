@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hotlap.records.knob import Knob
+
 __all__ = ["Listener", "Options", "Silent"]
 
 
@@ -29,6 +31,8 @@ class Options:
     margin: float | None = None
     """Non-inferiority margin of the loss (share); None: from the baseline's own spread."""
     confirm: bool = True
+    knobs: tuple[Knob, ...] = ()
+    """The script's own settings that the search may change."""
     plan_path: Path = field(default_factory=lambda: Path("fast.yaml"))
 
 

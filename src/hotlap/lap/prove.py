@@ -11,6 +11,7 @@ from hotlap.lap.measure import Question, measure
 from hotlap.lap.roof import measure_roof
 from hotlap.lap.search import REPLAY_BATCHES, Search, warm_steps
 from hotlap.lap.session import Session
+from hotlap.proof.equal_samples import Equal, at_equal_samples
 from hotlap.proof.verdict import prove
 from hotlap.records.findings import Finding, Findings, Roof
 from hotlap.records.proof import Proof, Quality
@@ -31,7 +32,9 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     Also gives the findings of the unmodified script over all that it has run by now, the roof included.
     """
     session.stage = f"proof: launch 1 of {session.options.seeds}"
-    launches = Launches(measure(session, baseline.arm, state.incumbent, Question("proof", FIRST_S, whole=True)))
+    knobs = any(move.is_knob for move in state.moves)
+    question = Question("proof", FIRST_S, whole=True, per_sample=knobs)
+    launches = Launches(measure(session, baseline.arm, state.incumbent, question), per_sample=knobs)
     roof, roof_trial = measure_roof(session, state.incumbent, state.findings, state.moves)
     state.trials.append(roof_trial)
     session.discard(state.incumbent)
@@ -43,6 +46,8 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     ratio = trial.interval.ratio if trial.interval is not None else state.cumulative
     findings = _over_all(baseline.findings, first, roof, ratio)
     curves = _loss_curves(state, launches)
+    equal = at_equal_samples(curves, _loss_samples(state, launches)) if knobs else Equal(curves)
+    curves = equal.curves
     now = findings.throughput.samples_per_s
     proof = prove(
         trial,
@@ -53,7 +58,20 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
         samples_per_s=None if now is None else now * ratio,
         roof_share=None if roof is None else roof.share,
     )
+    if knobs:
+        proof = _told_in_samples(proof, equal)
     return proof, trial, findings
+
+
+def _told_in_samples(proof: Proof, equal: Equal) -> Proof:
+    """The proof of a plan with knobs says how losses were compared, or why they were not."""
+    if equal.problem:
+        text = f"Quality not proved: {equal.problem}."
+        return replace(proof, quality=Quality("not proved", "non-inferior", text))
+    if not equal.width:
+        return proof
+    text = f"{proof.quality.summary} Losses were compared at equal samples: a step stands for {equal.width} of them."
+    return replace(proof, quality=replace(proof.quality, summary=text))
 
 
 def nothing_changed() -> Proof:
@@ -78,6 +96,13 @@ def _launch_again(session: Session, state: Search, launches: Launches) -> None:
 def _loss_curves(state: Search, launches: Launches) -> dict[str, list[list[float]]]:
     """Per arm one loss curve per seed. The first pair of launches tells nothing when only its candidate replayed."""
     pairs = launches.losses if state.replayed else [launches.first.losses, *launches.losses]
+    told = [pair for pair in pairs if pair.get("baseline") and pair.get("candidate")]
+    return {label: [pair[label] for pair in told] for label in ("baseline", "candidate")}
+
+
+def _loss_samples(state: Search, launches: Launches) -> dict[str, list[list[int]]]:
+    """The samples of the steps of :func:`_loss_curves`."""
+    pairs = launches.samples if state.replayed else [launches.first.loss_samples, *launches.samples]
     told = [pair for pair in pairs if pair.get("baseline") and pair.get("candidate")]
     return {label: [pair[label] for pair in told] for label in ("baseline", "candidate")}
 

@@ -22,9 +22,12 @@ SLOW_START_S = 5.0
 
 
 def numeric_moves(session: Session, findings: Findings, kept: Sequence[Move] = ()) -> list[Move]:
-    """The numeric levers in ``kept``, or, before any was tried, the first setting of each that fits."""
+    """The numeric levers in ``kept``, or, before any was tried, the first setting of each that fits.
+
+    Knobs in ``kept`` stay too: steps of the roof have to hold as many samples as the plan's.
+    """
     known = levers()
-    moves = [m for m in kept if known[m.lever].NUMERIC]
+    moves = [m for m in kept if m.is_knob or known[m.lever].NUMERIC]
     if kept:
         return moves
     options = session.options

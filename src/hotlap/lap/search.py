@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hotlap.lap.baseline import Baseline, rediagnose
+from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
+from hotlap.plan.knob_walk import knob_candidates, left_out
 from hotlap.plan.match import Candidate, candidates, canonical, refusals
 from hotlap.plan.order import order
 from hotlap.records.findings import Findings, Roof
+from hotlap.records.knob import Knob
 from hotlap.records.plan import Move
 from hotlap.records.trials import LeverResult, Trial
 from hotlap.report import units
@@ -31,6 +34,8 @@ WIDE = 1.15
 """An undecided trial is repeated when its ratio is promising and its interval wider than this factor."""
 MIN_PREDICTED = 1.02
 """A lever that promises less than this is not worth the time of a trial."""
+BEFORE_KNOBS = 1.1
+"""A lever that promises more than this goes before the user's knobs: it changes less."""
 LONG_EPOCH_S = 15.0
 """An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
 REPLAY_BATCHES = 24
@@ -52,6 +57,7 @@ class Search:
     """Tried a second time, because the first one could not tell."""
     late: set[str] = field(default_factory=set)
     """Levers that come after the others for that."""
+    notes: list[str] = field(default_factory=list)
     replayed: bool = False
     """Whether the incumbent trains on the replayed first batches of its epoch."""
 
@@ -62,17 +68,20 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     state = Search(baseline.arm, findings)
     options = session.options
     state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
+    knobs, refused = usable(session, findings)
+    state.refused += refused
     while session.left_s(SEARCH_UNTIL) > MEASURE_S / 3:
-        found = _promising(session, state)
+        found = _promising(session, state, knobs)
         if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
-            found = [c for c in found if levers()[c.lever].NUMERIC]  # only what would raise the roof itself
+            found = [c for c in found if c.is_knob or levers()[c.lever].NUMERIC]  # what would raise the roof itself
         if not found:
             break
         _try(session, baseline, state, found[0])
+    state.notes += left_out(knobs, state.results, state.tried)
     return state
 
 
-def _promising(session: Session, state: Search) -> list[Candidate]:
+def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[Candidate]:
     """Candidates worth a trial, best first. What the user asked for by name is tried whatever it promises."""
     options = session.options
     found = candidates(
@@ -81,7 +90,10 @@ def _promising(session: Session, state: Search) -> list[Candidate]:
     ranked = order(found, budget_s=session.left_s(SEARCH_UNTIL))
     worth = [c for c in ranked if c.predicted >= MIN_PREDICTED or c.lever in options.only]
     again = {lever for lever, _ in state.tried} | state.late
-    return sorted(worth, key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
+    worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
+    first = [c for c in worth if c.predicted > BEFORE_KNOBS]
+    turned = knob_candidates(knobs, state.results, state.tried)
+    return [*first, *turned, *(c for c in worth if c.predicted <= BEFORE_KNOBS)]
 
 
 def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:
@@ -89,7 +101,9 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     state.tried.add(key)
     move = Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
     replay = REPLAY_BATCHES if state.replayed or _needs_replay(candidate, state.findings) else 0
-    arm = session.arm(candidate.lever, moves=[*state.moves, move], replay_batches=replay, on_trial=candidate.lever)
+    moves = [*(m for m in state.moves if m.lever != move.lever), move]  # a knob has one value
+    on_trial = None if candidate.is_knob else candidate.lever
+    arm = session.arm(candidate.lever.replace(":", "-"), moves=moves, replay_batches=replay, on_trial=on_trial)
     session.stage = f"try {candidate.lever}"
     seconds = min(MEASURE_S, session.left_s(SEARCH_UNTIL))
     question = Question(
@@ -97,7 +111,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         seconds,
         candidate.setting,
         startup_s=candidate.gain.startup_s,
-        warm_steps=0 if replay else warm_steps([*state.moves, move], state.findings),
+        warm_steps=0 if replay else warm_steps(moves, state.findings),
+        per_sample=candidate.is_knob,
     )
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
@@ -111,17 +126,11 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         session.discard(arm)
         session.listener.line(f"  {candidate.lever}  undecided for now: {reason}")
         return
-    old = state.incumbent
     if kept:
         assert trial.interval is not None
+        _keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))
         state.cumulative *= ratio
-        interval = trial.interval
-        state.moves.append(Move(move.lever, move.setting, move.preserves, ratio, interval.low, interval.high))
-        state.incumbent = arm
         state.replayed = bool(replay)
-        state.findings = rediagnose(session, arm) or state.findings
-        if old is not baseline.arm:
-            session.discard(old)
     else:
         session.discard(arm)
     base = baseline.findings.throughput.samples_per_s
@@ -129,7 +138,7 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         id=candidate.lever,
         setting=candidate.setting,
         preserves=candidate.preserves,
-        predicted=candidate.predicted,
+        predicted=None if candidate.is_knob else candidate.predicted,
         measured=trial.interval,
         kept=kept,
         reason=reason,
@@ -138,6 +147,14 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     )
     state.results.append(result)
     session.listener.line(describe(result))
+
+
+def _keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:
+    """The plan is ``moves`` from now on, and ``arm`` runs it."""
+    old, state.incumbent, state.moves = state.incumbent, arm, moves
+    state.findings = rediagnose(session, arm) or state.findings
+    if old is not baseline.arm:
+        session.discard(old)
 
 
 def _undecided(trial: Trial) -> bool:

@@ -12,7 +12,9 @@ from pathlib import Path
 from hotlap.inject import door
 from hotlap.lap.options import Listener, Options
 from hotlap.lever.registry import levers
+from hotlap.plan.knobs import changed_files, rewritten
 from hotlap.records.call import Call
+from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings, Where
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move
@@ -90,7 +92,7 @@ class Session:
             timeline_dir=str(timeline_dir),
             mode="trial",
             host_pid=0 if self.sandbox is not None else os.getpid(),
-            moves=list(moves),
+            moves=[move for move in moves if not move.is_knob],
             ablate=list(ablate),
             flush_s=TRIAL_FLUSH_S,
             seed_offset=seed_offset,
@@ -105,7 +107,7 @@ class Session:
         arm = Arm(
             ArmSpec(
                 name=name,
-                command=self.options.command,
+                command=rewritten(self.options.command, moves),
                 env=door.environment(call),
                 timeline_dir=timeline_dir,
                 cwd=Path.cwd(),
@@ -113,10 +115,21 @@ class Session:
                 output=timeline_dir / "output.txt",
                 lever=on_trial,
                 waits_for=frozenset() if on_trial is None else _waits_for(on_trial),
+                replaced=self._stand_ins(name, moves),
             )
         )
         self._arms.append(arm)
         return arm
+
+    def _stand_ins(self, name: str, moves: Sequence[Move]) -> dict[Path, Path]:
+        """Configuration files with the values of the knobs, for one arm alone: the real ones are never written."""
+        found: dict[Path, Path] = {}
+        for file, text in changed_files(moves).items():
+            if self.sandbox is None:
+                raise HotlapError(f"{file} cannot be given other values for a trial without a sandbox.")
+            found[file] = self.scratch / f"{name}-{len(found)}{file.suffix}".replace(":", "-")
+            found[file].write_bytes(text.encode())
+        return found
 
     def discard(self, arm: Arm) -> None:
         """Stop an arm that is no longer needed, so that it gives back its memory."""

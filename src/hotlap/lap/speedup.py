@@ -14,6 +14,7 @@ from hotlap.lap.roof import measure_roof
 from hotlap.lap.search import Search, search
 from hotlap.lap.session import Session
 from hotlap.plan.file import dump_plan
+from hotlap.plan.knobs import by_hand
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Plan
@@ -58,6 +59,7 @@ def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Lis
         state = search(session, baseline, findings, findings.roof)
         outcome.levers, outcome.refused = state.results, state.refused
         outcome.trials += state.trials
+        outcome.notes += state.notes
         folder.write("levers.json", outcome.levers)
         if state.moves:
             _conclude(session, baseline, state, outcome)
@@ -109,6 +111,7 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
         created=time.strftime("%Y-%m-%d %H:%M:%S"),
     )
     outcome.plan, outcome.plan_text = plan, dump_plan(plan)
+    outcome.notes += [f"{line}." for line in by_hand(plan.moves, session.options.command)]
     session.folder.write("plan.json", plan)
     write_atomic(session.folder.path / "plan.yaml", outcome.plan_text)
     if state.replayed:

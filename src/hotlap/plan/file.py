@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hotlap.lever.registry import lever, levers
+from hotlap.plan.knobs import wrong_knob
 from hotlap.plan.yaml_lines import line_of
 from hotlap.records.codec import check_schema, decode
 from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
@@ -16,6 +18,9 @@ from hotlap.records.machine import Machine
 from hotlap.records.plan import SCHEMA, Move, Plan
 
 __all__ = ["dump_plan", "load_plan", "load_valid_plan", "parse_plan", "validate"]
+
+
+_KNOB_TITLE = "The script's own setting: `hotlap run` gives options, a file is yours to change."
 
 
 def load_plan(path: Path) -> Plan:
@@ -76,6 +81,9 @@ def validate(plan: Plan, machine: Machine) -> None:
     known = levers()
     for index, move in enumerate(plan.moves):
         here = f"$.moves[{index}]"
+        if move.is_knob:
+            _validate_knob(move, here, plan.moves[:index])
+            continue
         if move.lever not in known:
             try:
                 lever(move.lever)
@@ -93,9 +101,21 @@ def validate(plan: Plan, machine: Machine) -> None:
             if earlier.lever == move.lever:
                 raise HotlapError(f"{here}.lever is {move.lever!r}, which stands in the plan twice.",
                                   "Keep one of the two.", EXIT_USAGE)  # fmt: skip
-            if earlier.lever in found.CONFLICTS or move.lever in known[earlier.lever].CONFLICTS:
+            theirs = () if earlier.is_knob else known[earlier.lever].CONFLICTS
+            if earlier.lever in found.CONFLICTS or move.lever in theirs:
                 raise HotlapError(f"{here}.lever is {move.lever!r}, which excludes {earlier.lever!r}.",
                                   "Remove one of the two.", EXIT_USAGE)  # fmt: skip
+
+
+def _validate_knob(move: Move, here: str, earlier: Sequence[Move]) -> None:
+    wrong = wrong_knob(move)
+    if wrong is not None:
+        raise HotlapError(f"{here}.setting: {wrong}.", "`--knob` of `hotlap speedup` writes such moves.", EXIT_USAGE)
+    if move.preserves != "goal":
+        raise HotlapError(f"{here}.preserves is {move.preserves!r}; a knob preserves 'goal'.", exit_code=EXIT_USAGE)
+    if any(m.lever == move.lever for m in earlier):
+        raise HotlapError(f"{here}.lever is {move.lever!r}, which stands in the plan twice.", "Keep one of the two.",
+                          EXIT_USAGE)  # fmt: skip
 
 
 def dump_plan(plan: Plan) -> str:
@@ -109,7 +129,12 @@ def dump_plan(plan: Plan) -> str:
     known = levers()
     for move in plan.moves:
         lines += _move_lines(
-            move, (known[move.lever].__doc__ or "").strip().split("\n")[0] if move.lever in known else ""
+            move,
+            (known[move.lever].__doc__ or "").strip().split("\n")[0]
+            if move.lever in known
+            else _KNOB_TITLE
+            if move.is_knob
+            else "",
         )
     return "\n".join(lines) + "\n"
 

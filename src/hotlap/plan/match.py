@@ -12,7 +12,7 @@ from hotlap.lever.registry import levers
 from hotlap.plan.predict import predicted_ratio
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
-from hotlap.records.plan import Move
+from hotlap.records.plan import KNOB, Move
 
 __all__ = ["Candidate", "Tried", "candidates", "canonical", "refusals"]
 
@@ -33,6 +33,11 @@ class Candidate:
     gain: Gain
     early: bool = False
     """Whether it goes before the others: what it treats disturbs their trials."""
+
+    @property
+    def is_knob(self) -> bool:
+        """Whether it is a value of a knob of the user's; nothing is predicted of these."""
+        return self.lever.startswith(KNOB)
 
 
 def canonical(setting: Setting) -> str:

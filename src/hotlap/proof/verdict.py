@@ -67,7 +67,8 @@ def prove(
         quality = same_bits(baseline, candidate)
     else:
         quality = judge(baseline, candidate, margin_frac, paired=preserves == "maths")
-        if interval is not None and quality.verdict != "refuted":
+        asked = quality.verdict != "refuted" or preserves == "goal"  # worse at equal samples may still be sooner there
+        if interval is not None and asked:
             quality = dataclasses.replace(quality, time_to_loss=time_to_loss(baseline, candidate, interval.ratio))
     claimed = interval is not None and interval.low > 1.0
     return Proof(interval, quality, claimed, samples_per_s, roof_share, notes)

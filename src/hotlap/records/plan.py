@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["PRESERVES", "SCHEMA", "Move", "Plan"]
+__all__ = ["KNOB", "PRESERVES", "SCHEMA", "Move", "Plan"]
 
 SCHEMA: Literal["hotlap.plan/1"] = "hotlap.plan/1"
 PRESERVES = ("bits", "maths", "distribution", "goal")
 """What a lever may change, strictest first."""
+KNOB = "knob:"
+"""How the lever id of a user's knob begins."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,11 @@ class Move:
     gain: float | None = None
     low: float | None = None
     high: float | None = None
+
+    @property
+    def is_knob(self) -> bool:
+        """Whether it sets one of the script's own options or configuration values; no lever of ours does that."""
+        return self.lever.startswith(KNOB)
 
 
 @dataclass(frozen=True)

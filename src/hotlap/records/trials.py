@@ -53,6 +53,8 @@ class Trial:
     """Per arm: mean seconds per event of validation, checkpoint, epoch_start, and their number."""
     losses: dict[str, list[float]] = field(default_factory=dict)
     """Per arm: the loss of each step from the first on (as far as both arms went)."""
+    loss_samples: dict[str, list[int]] = field(default_factory=dict)
+    """Per arm: the samples of each of these steps; 0 when unknown."""
     startup_s: dict[str, float] = field(default_factory=dict)
     """Per arm: launch to first step."""
     wall_s: float = 0.0

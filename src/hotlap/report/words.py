@@ -96,7 +96,11 @@ def place(where: Where, width: int = 10_000) -> str:
 
 
 def setting_text(setting: dict[str, Any]) -> str:
-    """``{"workers": 2, "persistent": True}`` -> ``workers 2, persistent``."""
+    """``{"workers": 2, "persistent": True}`` -> ``workers 2, persistent``; a knob's as it is written."""
+    if set(setting) == {"option", "value"}:
+        return f"{setting['option']}{'' if str(setting['option']).endswith('=') else ' '}{setting['value']}"
+    if set(setting) == {"file", "key", "value"}:
+        return f"{setting['key']} {json.dumps(setting['value'])} in {setting['file']}"
     parts = []
     for key, value in setting.items():
         name = key.replace("_", " ")

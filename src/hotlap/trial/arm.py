@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -42,6 +43,8 @@ class ArmSpec:
     """Id of the move on trial: when its mark says that nothing was changed, the trial ends as ``no-effect``."""
     waits_for: frozenset[str] = frozenset()
     """Kinds of events (``validation``, ``checkpoint``) before which that move can have changed nothing."""
+    replaced: Mapping[Path, Path] = field(default_factory=dict)
+    """Files that have another one's content in the sandbox (a configuration with another value)."""
 
 
 @dataclass(eq=False)
@@ -69,7 +72,7 @@ class Arm:
         self._close_turn()
         command = self.spec.command
         if self.spec.sandbox is not None:
-            command = self.spec.sandbox.wrap(command)
+            command = self.spec.sandbox.wrap(command, self.spec.replaced)
         elif sys.platform.startswith("linux"):
             command = launcher("plain", [], command)
         self._kills_before = reasons.oom_kills()

@@ -193,8 +193,7 @@ class _Comparison:
     def trial(self, status: str, reason: str, result: Interval | None = None) -> Trial:
         """Everything that was seen, as a record."""
         stats = self.periodic()
-        losses = {label: marks.losses(arm) for label, arm in self.arms.items()}
-        shorter = min(len(values) for values in losses.values())
+        losses, loss_samples = marks.common_losses(self.arms)
         return Trial(
             id=self.arms["candidate"].spec.name,
             setting={},
@@ -203,7 +202,8 @@ class _Comparison:
             interval=result,
             windows=self.windows(),
             periodic=stats.flat(),
-            losses={label: values[:shorter] for label, values in losses.items()},
+            losses=losses,
+            loss_samples=loss_samples,
             startup_s=self.startup_s,
             wall_s=time.monotonic() - self.began,
             changes=marks.changes(self.arms["candidate"], self.arms["baseline"]),

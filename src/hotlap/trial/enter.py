@@ -119,13 +119,16 @@ def run_sandboxed(options: argparse.Namespace) -> NoReturn:
     if os.getpid() != 1:
         refuse("this kernel gave no process namespace")
     try:
-        layers.make_layers(
+        covered = layers.make_layers(
             userns=options.mode == "userns",
             keep=options.keep,
             scratch=options.scratch,
             size=options.size,
             needed=needed,
         )
+        for file, new in options.replace:
+            stand_in = importlib.import_module("stand_in")
+            stand_in.put(covered, os.path.realpath(file), new, [os.path.realpath(path) for path in options.keep])
     except (OSError, layers.Impossible) as err:
         refuse(err)
     if not options.command:
@@ -183,6 +186,7 @@ def main() -> NoReturn:
     parser.add_argument("--host", type=int, default=0, help="process id of Hotlap")
     parser.add_argument("--keep", action="append", default=[])
     parser.add_argument("--need", action="append", default=[])
+    parser.add_argument("--replace", action="append", nargs=2, default=[], help="FILE NEW: its text in the sandbox")
     parser.add_argument("--no-folders", action="store_true", help="only try: no folder has to be writable")
     parser.add_argument("--scratch")
     parser.add_argument("--size", type=int, default=256 << 20)

@@ -191,7 +191,7 @@ class Layers:
         return f"{path} cannot be covered ({'; '.join(reasons) or 'it lies directly in /'})"
 
 
-def make_layers(*, userns: bool, keep: list[str], scratch: str | None, size: int, needed: list[str]) -> None:
+def make_layers(*, userns: bool, keep: list[str], scratch: str | None, size: int, needed: list[str]) -> Layers:
     """Cover the file system; raises Impossible when writes to a folder in ``needed`` would not be caught.
 
     To be called in namespaces of our own. ``scratch``: a folder for the layers in place of a tmpfs of ``size`` bytes.
@@ -219,6 +219,7 @@ def make_layers(*, userns: bool, keep: list[str], scratch: str | None, size: int
             problem = layers.problem(folder) or try_write(folder)
             if problem:
                 raise Impossible(problem)
+    return layers
 
 
 def try_write(folder: str) -> str | None:

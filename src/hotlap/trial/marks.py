@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
 from hotlap.records.rows import Mark
 from hotlap.trial.arm import Arm
 
-__all__ = ["changes", "loader", "losses", "verdict"]
+__all__ = ["changes", "common_losses", "loader", "losses", "verdict"]
 
 Verdict = Literal["failed", "no-effect", "refused"]
 
@@ -69,10 +72,33 @@ def loader(arm: Arm) -> dict[str, Any] | None:
 
 def losses(arm: Arm) -> list[float]:
     """Loss of each step of the first start, from step 0 on, up to the first one that is not known."""
+    return [value for value, _ in _losses(arm)]
+
+
+def common_losses(arms: Mapping[str, Arm]) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
+    """Losses of each arm, and the samples of their steps, as far as all arms went: in samples, else in steps."""
+    rows = {label: _losses(arm) for label, arm in arms.items()}
+    if all(samples > 0 for found in rows.values() for _, samples in found):
+        common = min(sum(samples for _, samples in found) for found in rows.values())
+        lengths = {
+            label: bisect_right(list(accumulate(samples for _, samples in found)), common)
+            for label, found in rows.items()
+        }
+    else:
+        lengths = dict.fromkeys(rows, min(len(found) for found in rows.values()))
+    cut = {label: found[: lengths[label]] for label, found in rows.items()}
+    return (
+        {label: [value for value, _ in found] for label, found in cut.items()},
+        {label: [samples for _, samples in found] for label, found in cut.items()},
+    )
+
+
+def _losses(arm: Arm) -> list[tuple[float, int]]:
+    """(loss, samples) of each step of the first start."""
     trainers = arm.trainers()
-    values: list[float] = []
+    values: list[tuple[float, int]] = []
     for row in trainers[0].steps if trainers else []:
         if row.n != 1 or row.i != len(values) or not row.l or row.l[-1] is None:
             break
-        values.append(row.l[-1])
+        values.append((row.l[-1], row.s))
     return values

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotlap.records.rows import Event, Step
+from hotlap.trial.cadence import rates_per_sample
 
 __all__ = ["ARMS", "KINDS", "PeriodicStats", "gather"]
 
@@ -17,7 +18,7 @@ KINDS = {"validation": "validation", "checkpoint": "checkpoint", "loader_start":
 
 @dataclass(frozen=True)
 class PeriodicStats:
-    """Both arms' periodic work, over one shared cadence."""
+    """Both arms' periodic work: over one shared cadence, and, for arms that differ in it, each at its own."""
 
     seconds: dict[str, dict[str, float]]
     """Per arm and kind: mean seconds of one event."""
@@ -26,6 +27,14 @@ class PeriodicStats:
     per_step: dict[str, float]
     """Per kind: events per step."""
     notes: list[str] = field(default_factory=list)
+    per_sample: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Per arm and kind: events per sample, at the arm's own cadence; empty where samples are unknown."""
+
+    def sample_s(self, arm: str) -> float | None:
+        """What periodic work adds to each sample of ``arm`` at its own cadence; None where samples are unknown."""
+        if arm not in self.per_sample:
+            return None
+        return sum(rate * self.seconds[arm].get(kind, 0.0) for kind, rate in self.per_sample[arm].items())
 
     def part(self, arm: str, kind: str) -> float:
         """What one kind of periodic work adds to each step of ``arm``, in seconds; 0.0 for a kind that never came."""
@@ -54,6 +63,8 @@ class PeriodicStats:
                 row[f"{kind}_s"] = seconds
                 row[f"{kind}_n"] = float(self.count[arm].get(kind, 0))
                 row[f"{kind}_per_step"] = self.per_step.get(kind, 0.0)
+                if arm in self.per_sample:
+                    row[f"{kind}_per_sample"] = self.per_sample[arm].get(kind, 0.0)
             result[arm] = row
         return result
 
@@ -91,7 +102,7 @@ def gather(
     seconds: dict[str, dict[str, float]] = {arm: {} for arm in ARMS}
     notes = []
     for kind, rate in rates.items():
-        if rate <= 0:
+        if rate <= 0 and kind not in durations["candidate"]:
             continue
         for arm, other in (ARMS, ARMS[::-1]):
             own, others = durations[arm].get(kind, []), durations[other].get(kind, [])
@@ -99,10 +110,12 @@ def gather(
                 seconds[arm][kind] = statistics.fmean(own)
             elif others:
                 seconds[arm][kind] = statistics.fmean(others)
-                notes.append(
-                    f"the {arm} saw no {kind.replace('_', ' ')} in its windows: taken as long as in the {other}"
-                )
+                if rate > 0:
+                    notes.append(
+                        f"the {arm} saw no {kind.replace('_', ' ')} in its windows: taken as long as in the {other}"
+                    )
             else:
                 seconds[arm][kind] = 0.0
     count = {arm: {kind: len(values) for kind, values in durations[arm].items()} for arm in ARMS}
-    return PeriodicStats(seconds, count, {k: r for k, r in rates.items() if r > 0}, notes)
+    per_sample = rates_per_sample(events, steps, KINDS)
+    return PeriodicStats(seconds, count, {k: r for k, r in rates.items() if r > 0}, notes, per_sample)

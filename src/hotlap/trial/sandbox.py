@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -122,9 +122,15 @@ class Sandbox:
             options.append(f"--scratch={tempfile.mkdtemp(prefix='hotlap-layers-', dir=self.scratch)}")
         return options
 
-    def wrap(self, command: list[str]) -> list[str]:
-        """Command line that runs ``command`` in layers of its own; its argv, folder and environment stay."""
-        return launcher(self.mode, self._options(command), command)
+    def wrap(self, command: list[str], replaced: Mapping[Path, Path] | None = None) -> list[str]:
+        """Command line that runs ``command`` in layers of its own; its argv, folder and environment stay.
+
+        ``replaced``: files and, for each, another one whose content the command finds in its place.
+        """
+        options = self._options(command)
+        for file, new in (replaced or {}).items():
+            options += ["--replace", str(file), str(new)]
+        return launcher(self.mode, options, command)
 
     def clean(self) -> None:
         """Remove what ended commands left in the scratch folder (layers in memory vanish by themselves)."""

@@ -15,6 +15,7 @@ from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.machine.facts import read_machine
 from hotlap.plan.file import load_valid_plan
+from hotlap.plan.knobs import by_hand, rewritten
 from hotlap.records.call import Call
 from hotlap.records.plan import Plan
 from hotlap.records.rows import Mark
@@ -37,6 +38,9 @@ def execute(args: argparse.Namespace) -> int:
     command = check_command(args.script)
     machine = read_machine()
     plan = load_valid_plan(args.plan, machine)
+    to_run = rewritten(command, plan.moves)
+    for line in by_hand(plan.moves, command):
+        print(f"hotlap: {line} (your files are not changed)", file=sys.stderr)
     folder, run = new_run(NAME, command, args.runs)
     timeline_dir = folder.timeline_dir("run")
     shm = Path("/dev/shm")
@@ -46,22 +50,22 @@ def execute(args: argparse.Namespace) -> int:
         call = Call(
             timeline_dir=str(timeline_dir),
             mode="run",
-            moves=list(plan.moves),
+            moves=[move for move in plan.moves if not move.is_knob],
             stack_hz=0.0,
             cores=machine.cores,
             scratch=str(scratch),
         )
-        code = run_script(command, door.environment(call))
+        code = run_script(to_run, door.environment(call))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     run.status, run.exit_code, run.wall_s = "finished", code, time.monotonic() - started
     folder.write("run.json", run)
-    for line in _what_happened(timeline_dir, plan):
+    for line in _what_happened(timeline_dir, plan, command):
         print(f"hotlap: {line}", file=sys.stderr)
     return code
 
 
-def _what_happened(timeline_dir: Path, plan: Plan) -> list[str]:
+def _what_happened(timeline_dir: Path, plan: Plan, command: list[str]) -> list[str]:
     """One line per move that did not do what the plan says; one in all when everything was applied."""
     errors = sorted(timeline_dir.glob("*.error"))
     if errors:
@@ -70,8 +74,10 @@ def _what_happened(timeline_dir: Path, plan: Plan) -> list[str]:
     if timeline is None:
         return ["the plan was not applied: no optimiser step was seen."]
     last: dict[str, Mark] = {m.id: m for m in timeline.mark if m.kind == "lever"}
-    lines = []
+    lines = by_hand(plan.moves, command)
     for move in plan.moves:
+        if move.is_knob:
+            continue
         mark = last.get(move.lever)
         if mark is None or mark.state == "no-effect":
             lines.append(f"{move.lever}: no effect (it found nothing to change in this run)")
