@@ -201,7 +201,7 @@ def test_an_arm_reads_its_own_configuration_and_trains_on_its_own_batches(script
 @pytest.mark.skipif(sandbox.available() == "none", reason="this system allows no sandbox for trials")
 def test_a_lap_finds_the_larger_batch(script: Path) -> None:
     hotlap = [sys.executable, "-m", "hotlap"]
-    options = ["--budget", "75s", "--no-confirm", "--seeds", "1", "--json", "out.json", "--allow", "goal"]
+    options = ["--budget", "120s", "--no-confirm", "--seeds", "1", "--json", "out.json", "--allow", "goal"]
     knob = ["--knob", "batch=--batch-size {8,32}", "--only", "knob:batch"]
     command = ["--", sys.executable, "train.py", "--batch-size", "8"]
     done = subprocess.run([*hotlap, "speedup", *options, *knob, *command], capture_output=True, text=True, timeout=250)

@@ -181,5 +181,5 @@ def test_nothing_above_a_value_that_ran_out_of_memory_is_tried() -> None:
 
 def test_values_that_the_time_was_too_short_for_are_named() -> None:
     assert left_out([BATCH], [], set()) == [
-        "knob:batch: 32, 36, 40, 16 not tried: there was no time left for it in the search (--budget)."
+        "knob:batch: 32, 36, 40, 16 not tried: there was no time left to try it, or to try it again (--budget)."
     ]

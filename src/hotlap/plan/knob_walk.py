@@ -44,7 +44,7 @@ def left_out(knobs: Sequence[Knob], results: Sequence[LeverResult], tried: Tried
         elif _misses(knob, results) >= MOST_MISSES:
             why = f"the {MOST_MISSES} values before did not pay"
         else:
-            why = "there was no time left for it in the search (--budget)"
+            why = "there was no time left to try it, or to try it again (--budget)"
         told.append(f"{knob.id}: {values} not tried: {why}.")
     return told
 
