@@ -14,6 +14,7 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.detail import Detail
 from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import OPTIMIZER, ZERO_GRAD
 from hotlap.probe.validation import Validations
@@ -27,10 +28,11 @@ PATIENCE = 50
 class Steps:
     """The optimizers seen, and which of them ends a step."""
 
-    def __init__(self, ctx: Context, validations: Validations) -> None:
+    def __init__(self, ctx: Context, validations: Validations, detail: Detail) -> None:
         self.ctx = ctx
         self.rec = ctx.rec
         self.validations = validations
+        self.detail = detail
         self.known: dict[int, Any] = {}
         self.anchor: Any = None
         self.updates = 0
@@ -78,8 +80,10 @@ class Steps:
         if self.opened is None:
             return None
         if len(args) > 1 and callable(args[1]):
+            self.detail.never = True
             return (args[0], self._outside(args[1]), *args[2:]), kwargs
         if kwargs and callable(kwargs.get("closure")):
+            self.detail.never = True
             return args, {**kwargs, "closure": self._outside(kwargs["closure"])}
         return None
 
@@ -127,10 +131,11 @@ class Steps:
             self.rec.end_step()
 
 
-def install(ctx: Context, validations: Validations) -> Steps:
+def install(ctx: Context, validations: Validations, detail: Detail) -> Steps:
     """Register the global optimizer hooks; replace ``zero_grad`` and ``GradScaler.step``."""
     torch, rec = ctx.torch, ctx.rec
-    steps = Steps(ctx, validations)
+    steps = Steps(ctx, validations, detail)
+    rec.hooks.add(torch.optim.Optimizer.profile_hook_step(lambda: None), OPTIMIZER)
     is_compiling = torch.compiler.is_dynamo_compiling
 
     clock, known, points = rec.clock, steps.known, ctx.points
@@ -139,6 +144,8 @@ def install(ctx: Context, validations: Validations) -> Steps:
         if is_compiling():
             return None
         found = known.get(id(optimizer))
+        if rec.brief and found is not None and found() is optimizer and get_ident() == rec.thread:
+            return None
         if (
             found is None
             or found() is not optimizer
@@ -160,6 +167,11 @@ def install(ctx: Context, validations: Validations) -> Steps:
         if is_compiling():
             return
         anchor = steps.anchor
+        if rec.brief and anchor is not None and anchor() is optimizer and not steps.others:
+            if get_ident() != rec.thread:
+                return
+            steps.updates += 1
+            return detail.close(clock())
         if (
             steps.opened is not optimizer
             or rec.cur != OPTIMIZER
@@ -220,7 +232,7 @@ def _watch_zero_grad(ctx: Context, owner: Any) -> None:
         if is_compiling():
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         try:
-            if rec.cur is not None or get_ident() != rec.thread:
+            if rec.brief or rec.cur is not None or get_ident() != rec.thread:
                 return original(self, *args, **kwargs)  # type: ignore[no-any-return]
             rec.cur = ZERO_GRAD
             rec.gc_ns = 0
@@ -235,4 +247,5 @@ def _watch_zero_grad(ctx: Context, owner: Any) -> None:
             strip(err)
             raise
 
+    rec.hooks.add(zero_grad, ZERO_GRAD)
     ctx.undo.replace(owner, "zero_grad", zero_grad)
