@@ -61,6 +61,7 @@ class DetailRows(Protocol):
     """Whether there is such a row now."""
 
     def close(self, now: int) -> None: ...
+    def tear(self) -> None: ...
     def after_full(self, index: int, wall: int, now: int) -> None: ...
     def forget(self) -> None: ...
 
@@ -186,10 +187,9 @@ class Recorder:
             self.detail.after_full(index, wall, now)
 
     def look_closely(self) -> None:
-        """Something rare begins: what is left of this step is watched as in full, and a row in brief ends with it."""
-        if self.brief:
-            self.brief = False
-            self.skips = ALL_TIMED
+        """Something rare begins: what is left of this step is watched as in full."""
+        if self.detail is not None:
+            self.detail.tear()
 
     def add_row(self, index: int, start: int, wall: int, steps: int, longest: int, skips: Skips) -> None:
         """Keep what has been added up since the last row as the row of these steps."""

@@ -16,7 +16,7 @@ from typing import Any
 from hotlap.probe.context import Context
 from hotlap.probe.detail import Detail
 from hotlap.probe.own_frames import strip
-from hotlap.probe.recorder import OPTIMIZER, ZERO_GRAD
+from hotlap.probe.recorder import OPTIMIZER
 from hotlap.probe.validation import Validations
 
 __all__ = ["Steps", "install"]
@@ -41,6 +41,7 @@ class Steps:
         self.others = 0
         self._usual_gap = 0
         self.opened: Any = None
+        self.rec.hooks.add(ctx.torch.optim.Optimizer.profile_hook_step(lambda: None), OPTIMIZER)
 
     def meet(self, optimizer: Any) -> None:
         """The first update of an optimizer: it becomes the anchor."""
@@ -132,12 +133,10 @@ class Steps:
 
 
 def install(ctx: Context, validations: Validations, detail: Detail) -> Steps:
-    """Register the global optimizer hooks; replace ``zero_grad`` and ``GradScaler.step``."""
+    """Register the global optimizer hooks; replace ``GradScaler.step``."""
     torch, rec = ctx.torch, ctx.rec
     steps = Steps(ctx, validations, detail)
-    rec.hooks.add(torch.optim.Optimizer.profile_hook_step(lambda: None), OPTIMIZER)
     is_compiling = torch.compiler.is_dynamo_compiling
-
     clock, known, points = rec.clock, steps.known, ctx.points
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
@@ -168,10 +167,10 @@ def install(ctx: Context, validations: Validations, detail: Detail) -> Steps:
             return
         anchor = steps.anchor
         if rec.brief and anchor is not None and anchor() is optimizer and not steps.others:
-            if get_ident() != rec.thread:
-                return
-            steps.updates += 1
-            return detail.close(clock())
+            if get_ident() == rec.thread:
+                steps.updates += 1
+                detail.close(clock())
+            return
         if (
             steps.opened is not optimizer
             or rec.cur != OPTIMIZER
@@ -191,8 +190,6 @@ def install(ctx: Context, validations: Validations, detail: Detail) -> Steps:
     hooks = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the submodule's name from itself
     ctx.undo.add(hooks.register_optimizer_step_pre_hook(before).remove)
     ctx.undo.add(hooks.register_optimizer_step_post_hook(after).remove)
-    for owner in (torch.optim.Optimizer, torch.nn.Module):
-        _watch_zero_grad(ctx, owner)
     _watch_scaler(ctx, steps)
     return steps
 
@@ -219,33 +216,3 @@ def _watch_scaler(ctx: Context, steps: Steps) -> None:
         return result
 
     ctx.undo.replace(torch.amp.GradScaler, "step", step)
-
-
-def _watch_zero_grad(ctx: Context, owner: Any) -> None:
-    rec = ctx.rec
-    clock = rec.clock
-    is_compiling = ctx.torch.compiler.is_dynamo_compiling
-    original = owner.zero_grad
-
-    @functools.wraps(original)
-    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> None:
-        if is_compiling():
-            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        try:
-            if rec.brief or rec.cur is not None or get_ident() != rec.thread:
-                return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-            rec.cur = ZERO_GRAD
-            rec.gc_ns = 0
-            rec.t0 = clock()
-            try:
-                return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-            finally:
-                if rec.cur == ZERO_GRAD:
-                    rec.acc[ZERO_GRAD] += clock() - rec.t0 - rec.gc_ns
-                    rec.cur = None
-        except BaseException as err:
-            strip(err)
-            raise
-
-    rec.hooks.add(zero_grad, ZERO_GRAD)
-    ctx.undo.replace(owner, "zero_grad", zero_grad)

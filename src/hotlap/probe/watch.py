@@ -39,6 +39,7 @@ from hotlap.probe import (
     sync,
     validation,
     worker,
+    zero_grad,
 )
 from hotlap.probe.compiler_skip import skip_probes
 from hotlap.probe.context import Context, OnImport
@@ -110,6 +111,7 @@ class Watch:
             return
         self._closed = True
         self.stacks.retire()
+        self.recorder.look_closely()  # writes the steps since the last row
         if self.recorder.started:
             now = time.monotonic_ns()
             self.stacks.write(now, last=True)
@@ -202,6 +204,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     plan.never = call.mode == "trial"  # two arms are compared step by step, and proofs read the loss of each
     rec.detail = plan
     steps = step.install(ctx, validations, plan)
+    zero_grad.install(ctx)
     holder = load_time.install(ctx)
     readers.install(ctx, holder)
     file_reads.install(ctx, holder)
