@@ -12,7 +12,9 @@ import random
 import time
 from collections.abc import Callable
 
+from hotlap.probe.context import Context
 from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.loader import Loads
 from hotlap.probe.recorder import (
     ALL_TIMED,
     BACKWARD,
@@ -27,7 +29,7 @@ from hotlap.probe.recorder import (
 )
 from hotlap.records.rows import PHASES
 
-__all__ = ["LEARN", "Detail"]
+__all__ = ["LEARN", "Detail", "install"]
 
 LEARN = 101
 """Steps at first that are all measured in full; the looks at steps 2 to 100 are among them."""
@@ -154,3 +156,11 @@ class Detail:
         rec.briefly += steps
         rec.add_row(rec.step_index - steps, self._start, wall, steps, self._longest, self._skips)
         self._mean_ns += (wall // steps - self._mean_ns) // 2
+
+
+def install(ctx: Context, loads: Loads) -> Detail:
+    """Have the recorder ask which steps to measure in full. In a trial all are: proofs read the loss of each."""
+    found = ctx.rec.detail = Detail(ctx.rec, ctx.points)
+    found.has_fresh = loads.has_fresh
+    found.never = ctx.call.mode == "trial"
+    return found

@@ -199,11 +199,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     forwards = forward.install(ctx, validations)
     forwards.loads = loads
     backward.install(ctx, validations, loads)
-    plan = detail.Detail(rec, points)
-    plan.has_fresh = loads.has_fresh
-    plan.never = call.mode == "trial"  # two arms are compared step by step, and proofs read the loss of each
-    rec.detail = plan
-    steps = step.install(ctx, validations, plan)
+    steps = step.install(ctx, validations, detail.install(ctx, loads))
     zero_grad.install(ctx)
     holder = load_time.install(ctx)
     readers.install(ctx, holder)
