@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hotlap.diagnose.phases import phase_ns
+from hotlap.diagnose.phases import measured_steps, phase_ns
 from hotlap.records.rows import Step
 
 __all__ = ["over_time"]
@@ -23,9 +23,9 @@ def over_time(rows: list[Step], phases: list[str], points: int) -> list[dict[str
         steps = sum(row.n for row in group)
         seconds: dict[str, float] = {}
         for phase in phases:
-            values = [v for row in group if (v := phase_ns(row, phase, phases)) is not None]
-            if values:
-                seconds[phase] = sum(values) / steps / 1e9
+            measured = measured_steps(group, phase, phases)
+            if measured:
+                seconds[phase] = sum(phase_ns(row, phase, phases) or 0 for row in group) / measured / 1e9
         out.append(
             {
                 "step": group[0].i,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hotlap.records.rows import PHASES, Step
 
-__all__ = ["PERIODIC", "core_ns", "mean_s", "phase_names", "phase_ns"]
+__all__ = ["PERIODIC", "core_ns", "mean_s", "measured_steps", "phase_names", "phase_ns"]
 
 PERIODIC = ("validation", "checkpoint")
 """Phases that come every so many steps rather than in each."""
@@ -30,6 +30,11 @@ def core_ns(row: Step, phases: list[str]) -> int:
     """Nanoseconds of a row without validation, checkpoints and epoch starts."""
     periodic = sum(phase_ns(row, phase, phases) or 0 for phase in PERIODIC)
     return max(0, row.w - periodic - max(0, row.lo))
+
+
+def measured_steps(rows: Iterable[Step], phase: str, phases: list[str]) -> int:
+    """Steps of the rows that measured a phase: of short steps, most are not watched that closely."""
+    return sum(row.n for row in rows if phase_ns(row, phase, phases) is not None)
 
 
 def mean_s(rows: Iterable[Step], phase: str, phases: list[str]) -> float | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hotlap.diagnose.phases import measured_steps
 from hotlap.diagnose.stacks import user_where
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Where
 from hotlap.records.rows import Site
 
-__all__ = ["Calls", "calls", "collect_calls"]
+__all__ = ["Calls", "calls", "collect_calls", "timed_steps"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,15 @@ def calls(view: View, kind: str, *ops: str) -> list[Site]:
     return [site for site in rows if not ops or site.op in ops]
 
 
+def timed_steps(view: View, kind: str) -> int:
+    """Steady steps whose calls of a kind were timed: of frequent syncs and logs only those in some of the steps are."""
+    rows = view.steady.rows
+    return measured_steps(rows, kind, view.phases) if kind in view.phases else view.steady.steps
+
+
 def collect_calls(view: View, sites: list[Site]) -> Calls:
     """Rows added up."""
-    steps = max(1, view.steady.steps)
+    steps = max(1, min((timed_steps(view, site.kind) for site in sites), default=view.steady.steps))
     cost: dict[int, int] = {}
     for site in sites:
         cost[site.frame] = cost.get(site.frame, 0) + site.w

@@ -90,6 +90,11 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
         try:
             if get_ident() != rec.thread:
                 return original(*args, **kwargs)
+            if rec.brief:
+                rec.micro += 1
+                rec.samples += loads.samples
+                loads.samples = loads.root = 0
+                return original(*args, **kwargs)
             before(args, kwargs)
             call = _chain(points.around_backward, original) if points.around_backward else original
             if rec.cur is not None:
@@ -107,6 +112,7 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
             strip(err)
             raise
 
+    rec.hooks.add(backward, BACKWARD)
     ctx.undo.replace(torch.autograd, "backward", backward)
     _watch_scaling(ctx, losses)
 

@@ -37,9 +37,11 @@ def _copy(ctx: Context, original: Any) -> Any:
 
     @functools.wraps(original)
     def copy(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or rec.cur is not None or self.is_cuda or get_ident() != rec.thread:
+        if is_compiling() or rec.skips[H2D] or rec.cur is not None or self.is_cuda or get_ident() != rec.thread:
             return original(self, *args, **kwargs)
         rec.enter(H2D)
+        if not rec.brief:
+            rec.calls[H2D] += 1
         try:
             return original(self, *args, **kwargs)
         finally:

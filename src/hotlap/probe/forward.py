@@ -144,7 +144,7 @@ def install(ctx: Context, validations: Validations) -> Forwards:
         if is_compiling():
             return original(self, *args, **kwargs)
         try:
-            if state.depth or get_ident() != rec.thread:
+            if state.depth or rec.brief or get_ident() != rec.thread:
                 return original(self, *args, **kwargs)
             found = plain.get(id(self))
             if (
@@ -178,5 +178,6 @@ def install(ctx: Context, validations: Validations) -> Forwards:
             strip(err)
             raise
 
+    rec.hooks.add(__call__, FORWARD)
     ctx.undo.replace(ctx.torch.nn.Module, "__call__", __call__)
     return state

@@ -18,6 +18,9 @@ SHORT_NS = 500_000
 """A batch that took less is fetched in no time: timing each one would cost more than it tells."""
 STRIDE = 4
 """One in so many short fetches is timed (on average, at random), and stands for the others."""
+LATE_STRIDE = 32
+"""The same, once :data:`MANY` were."""
+MANY = 200
 
 __all__ = ["LoadMeter", "TimedCollate", "install"]
 
@@ -47,6 +50,8 @@ class LoadMeter:
         self.collate = 0
         self.skip = 0
         """Fetches that are only counted before one is timed again."""
+        self._short = 0
+        """Short fetches timed since the last long one."""
         self._random = random.Random(0)
         self.validation = False
         self._pace = Pace(1.0, 0.0005)
@@ -73,7 +78,9 @@ class LoadMeter:
         due = self._pace.due(time.monotonic_ns())
         if due or (self.after_row is not None and not self._told):  # a worker may be ended before its first second
             self.write()
-        self.skip = 0 if wall > SHORT_NS else self._random.randrange(2 * STRIDE)
+        self._short = 0 if wall > SHORT_NS else self._short + 1
+        stride = LATE_STRIDE if self._short > MANY else STRIDE
+        self.skip = self._random.randrange(2 * stride) if self._short else 0
 
     def write(self) -> None:
         """Emit what has come since the last row."""

@@ -181,6 +181,7 @@ class Loads:
         for callback in points.on_loader:
             callback(loader, validating)
         rec.sign_of_training()
+        rec.look_closely()
         state: IterState | None = None
         try:
             state = self._new_pass(loader)

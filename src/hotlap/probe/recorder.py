@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any
+from typing import Any, Protocol
 
 from hotlap.probe.frames import FrameTable
+from hotlap.probe.hook_codes import HookCodes
 from hotlap.records.rows import PHASES
 
 __all__ = [
+    "ALL_TIMED",
     "BACKWARD",
     "CHECKPOINT",
     "DATA_WAIT",
@@ -28,6 +30,7 @@ __all__ = [
     "VALIDATION",
     "ZERO_GRAD",
     "Recorder",
+    "Skips",
     "StepRow",
 ]
 
@@ -35,14 +38,32 @@ __all__ = [
     len(PHASES)
 )
 
-StepRow = tuple[int, int, int, list[int], int, int, int, int, list[Any]]
-"""Index, start ns, wall ns, ns per phase (residual not yet filled in), samples, micro-batches, lo, lo_n, losses."""
+Skips = tuple[bool, ...]
+"""By phase: whether nobody measures it now."""
+
+StepRow = tuple[int, int, int, list[int], int, int, int, int, list[Any], int, int, Skips]
+"""Index of the first step, start ns, wall ns, ns per phase (residual not yet filled in), samples, micro-batches, lo,
+lo_n, losses of the last step, how many steps, the longest of them, and what was not measured in them."""
+
+ALL_TIMED: Skips = (False,) * len(PHASES)
 
 LOOKS = (2, 4, 6, 20, 100, 1000, 10_000)
 """After these steps, and every last of them, the model and the switches are looked at (again)."""
 
 MAX_ROWS = 200_000
 """Rows held for the writer when it cannot keep up; more are dropped and counted."""
+
+
+class DetailRows(Protocol):
+    """Decides which steps are measured in full, and keeps the row of those that are not."""
+
+    open: bool
+    """Whether there is such a row now."""
+
+    def close(self, now: int) -> None: ...
+    def tear(self) -> None: ...
+    def after_full(self, index: int, wall: int, now: int) -> None: ...
+    def forget(self) -> None: ...
 
 
 class Recorder:
@@ -73,6 +94,16 @@ class Recorder:
         self.next_look = LOOKS[0]
         self.on_failure: Callable[[Exception], None] = lambda err: None
         self.frames = FrameTable(self.emit)
+        self.detail: DetailRows | None = None
+        self.brief = False
+        """Whether the probes of forwards, backwards and updates look away (see :mod:`hotlap.probe.detail`)."""
+        self.skips = ALL_TIMED
+        """Phases that are not measured now."""
+        self.calls = [0] * len(PHASES)
+        """Calls timed in steps measured in full, of the phases whose calls are counted (sync, logging, h2d)."""
+        self.hooks = HookCodes()
+        self.briefly = 0
+        """Steps measured in brief so far."""
 
     def emit(self, row: Any) -> None:
         """Hand a row to the writer."""
@@ -138,23 +169,43 @@ class Recorder:
 
     def close_step(self, now: int) -> None:
         """The step ends at ``now``, while no phase is open (or the open one has been split)."""
+        if self.detail is not None and self.detail.open:
+            return self.detail.close(now)
         start = self.step_start
         if start is None:
             start = now
         index = self.step_index
+        wall = now - start
+        self.add_row(index, start, wall, 1, wall, ALL_TIMED)
+        self.step_start = now
+        self.step_index = index + 1
+        if index == self.next_look:
+            self._look(index)
+        if self.on_step_end:
+            self.tell_step_end(index)
+        if self.detail is not None:
+            self.detail.after_full(index, wall, now)
+
+    def look_closely(self) -> None:
+        """Something rare begins: what is left of this step is watched as in full."""
+        if self.detail is not None:
+            self.detail.tear()
+
+    def add_row(self, index: int, start: int, wall: int, steps: int, longest: int, skips: Skips) -> None:
+        """Keep what has been added up since the last row as the row of these steps."""
         if len(self.steps) < MAX_ROWS:
             self.steps.append(
-                (index, start, now - start, self.acc, self.samples, self.micro, self.lo, self.lo_n, self.losses)
-            )
+                (index, start, wall, self.acc, self.samples, self.micro, self.lo, self.lo_n, self.losses, steps,
+                 longest, skips)
+            )  # fmt: skip
         else:
             self.dropped += 1
         self.acc = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         self.samples = self.micro = self.lo = self.lo_n = 0
         self.losses = []
-        self.step_start = now
-        self.step_index = index + 1
-        if index == self.next_look:
-            self._look(index)
+
+    def tell_step_end(self, index: int) -> None:
+        """Call those that wait for the end of each step."""
         for callback in self.on_step_end:
             self._tell(callback, index)
 
@@ -183,4 +234,6 @@ class Recorder:
         self.steps = []
         self.rows = []
         self.started = False
+        if self.detail is not None:
+            self.detail.forget()
         self.frames.forget(self.emit)

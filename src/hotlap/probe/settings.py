@@ -101,7 +101,7 @@ class Settings:
         """One root module."""
         with self.ctx.torch._C.DisableTorchFunction():  # a mode or subclass of the script's sees none of it
             value = model_facts(self.ctx.torch, root)
-        steps = max(1, index - self._step_seen)
+        steps = max(1, index - self._step_seen - self.rec.briefly)
         value["autocast"] = self.forwards.autocast
         value["training_forward_calls"] = round((self.forwards.training_calls - self._calls_seen) / steps, 2)
         last = self._last.get("model" + str(id(root)))

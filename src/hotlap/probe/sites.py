@@ -100,7 +100,9 @@ def counted(
         if compiling():
             return original(*args, **kwargs)
         try:
-            if rec.cur is not None or rec.step_start is None or get_ident() != rec.thread:
+            if rec.skips[phase] or rec.cur is not None or rec.step_start is None or get_ident() != rec.thread:
+                return original(*args, **kwargs)
+            if rec.brief and rec.hooks.phase(here(1)) is not None:
                 return original(*args, **kwargs)
             rec.cur = phase
             rec.gc_ns = 0
@@ -116,8 +118,11 @@ def counted(
                     place = known.get((id(caller.f_code), caller.f_lasti)) or sites.find(kind, op, caller, known)
                     place.n += 1
                     place.ns += spent
+                    if not rec.brief:
+                        rec.calls[phase] += 1
         except BaseException as err:
             strip(err)
             raise
 
+    rec.hooks.add(call, None)
     return call

@@ -41,7 +41,7 @@ class StackSampler:
         self,
         hz: float,
         frames: FrameTable,
-        phase: Callable[[], int],
+        phase: Callable[[FrameType | None], int],
         emit: Callable[[Any], None],
         note: Callable[[str, str], None],
     ) -> None:
@@ -90,7 +90,7 @@ class StackSampler:
         try:
             if self.wanted is None or self.wanted():
                 late = time.monotonic() - self._due
-                key = (self._frames.stack(frame), self._phase())
+                key = (self._frames.stack(frame), self._phase(frame))
                 count = 1 + min(MAX_COUNT, int(late / self._mean)) if late > 0 else 1
                 self._counts[key] = self._counts.get(key, 0) + count
             self._next()

@@ -14,8 +14,9 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.detail import Detail
 from hotlap.probe.own_frames import strip
-from hotlap.probe.recorder import OPTIMIZER, ZERO_GRAD
+from hotlap.probe.recorder import OPTIMIZER
 from hotlap.probe.validation import Validations
 
 __all__ = ["Steps", "install"]
@@ -27,10 +28,11 @@ PATIENCE = 50
 class Steps:
     """The optimizers seen, and which of them ends a step."""
 
-    def __init__(self, ctx: Context, validations: Validations) -> None:
+    def __init__(self, ctx: Context, validations: Validations, detail: Detail) -> None:
         self.ctx = ctx
         self.rec = ctx.rec
         self.validations = validations
+        self.detail = detail
         self.known: dict[int, Any] = {}
         self.anchor: Any = None
         self.updates = 0
@@ -39,6 +41,7 @@ class Steps:
         self.others = 0
         self._usual_gap = 0
         self.opened: Any = None
+        self.rec.hooks.add(ctx.torch.optim.Optimizer.profile_hook_step(lambda: None), OPTIMIZER)
 
     def meet(self, optimizer: Any) -> None:
         """The first update of an optimizer: it becomes the anchor."""
@@ -78,8 +81,10 @@ class Steps:
         if self.opened is None:
             return None
         if len(args) > 1 and callable(args[1]):
+            self.detail.never = True
             return (args[0], self._outside(args[1]), *args[2:]), kwargs
         if kwargs and callable(kwargs.get("closure")):
+            self.detail.never = True
             return args, {**kwargs, "closure": self._outside(kwargs["closure"])}
         return None
 
@@ -127,18 +132,19 @@ class Steps:
             self.rec.end_step()
 
 
-def install(ctx: Context, validations: Validations) -> Steps:
-    """Register the global optimizer hooks; replace ``zero_grad`` and ``GradScaler.step``."""
+def install(ctx: Context, validations: Validations, detail: Detail) -> Steps:
+    """Register the global optimizer hooks; replace ``GradScaler.step``."""
     torch, rec = ctx.torch, ctx.rec
-    steps = Steps(ctx, validations)
+    steps = Steps(ctx, validations, detail)
     is_compiling = torch.compiler.is_dynamo_compiling
-
     clock, known, points = rec.clock, steps.known, ctx.points
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
         if is_compiling():
             return None
         found = known.get(id(optimizer))
+        if rec.brief and found is not None and found() is optimizer and get_ident() == rec.thread:
+            return None
         if (
             found is None
             or found() is not optimizer
@@ -160,6 +166,11 @@ def install(ctx: Context, validations: Validations) -> Steps:
         if is_compiling():
             return
         anchor = steps.anchor
+        if rec.brief and anchor is not None and anchor() is optimizer and not steps.others:
+            if get_ident() == rec.thread:
+                steps.updates += 1
+                detail.close(clock())
+            return
         if (
             steps.opened is not optimizer
             or rec.cur != OPTIMIZER
@@ -179,8 +190,6 @@ def install(ctx: Context, validations: Validations) -> Steps:
     hooks = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the submodule's name from itself
     ctx.undo.add(hooks.register_optimizer_step_pre_hook(before).remove)
     ctx.undo.add(hooks.register_optimizer_step_post_hook(after).remove)
-    for owner in (torch.optim.Optimizer, torch.nn.Module):
-        _watch_zero_grad(ctx, owner)
     _watch_scaler(ctx, steps)
     return steps
 
@@ -207,32 +216,3 @@ def _watch_scaler(ctx: Context, steps: Steps) -> None:
         return result
 
     ctx.undo.replace(torch.amp.GradScaler, "step", step)
-
-
-def _watch_zero_grad(ctx: Context, owner: Any) -> None:
-    rec = ctx.rec
-    clock = rec.clock
-    is_compiling = ctx.torch.compiler.is_dynamo_compiling
-    original = owner.zero_grad
-
-    @functools.wraps(original)
-    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> None:
-        if is_compiling():
-            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        try:
-            if rec.cur is not None or get_ident() != rec.thread:
-                return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-            rec.cur = ZERO_GRAD
-            rec.gc_ns = 0
-            rec.t0 = clock()
-            try:
-                return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-            finally:
-                if rec.cur == ZERO_GRAD:
-                    rec.acc[ZERO_GRAD] += clock() - rec.t0 - rec.gc_ns
-                    rec.cur = None
-        except BaseException as err:
-            strip(err)
-            raise
-
-    ctx.undo.replace(owner, "zero_grad", zero_grad)

@@ -1,22 +1,21 @@
 """Step rows as text, bounded: a long run puts more and more steps into one row.
 
 The first :data:`FULL` rows hold one step each; then the number of steps per row doubles every :data:`EACH` rows, so
-that ten million steps take about 200,000 rows.
+that ten million steps take about 250,000 rows. A step measured in full stays a row of its own among those in brief.
 """
 
 from __future__ import annotations
 
-from operator import itemgetter
+from collections.abc import Callable
+from operator import itemgetter, or_
 from typing import Any
 
-from hotlap.probe.recorder import RESIDUAL, StepRow
-from hotlap.records.rows import PHASES
+from hotlap.probe.recorder import RESIDUAL, Skips, StepRow
 
 __all__ = ["EACH", "FULL", "StepRows"]
 
 FULL = 50_000
 EACH = 25_000
-_N = len(PHASES)
 
 
 def _loss(value: Any) -> str:
@@ -35,29 +34,28 @@ def _item(tensor: Any) -> Any:
 
 
 class StepRows:
-    """Turns steps into lines. ``unmeasured``: indices of phases that nobody measures here (written as null)."""
+    """Turns rows of steps into lines. ``unmeasured``: indices of phases that nobody measures here (written as null)."""
 
     def __init__(self, unmeasured: frozenset[int] = frozenset()) -> None:
         self.unmeasured = unmeasured
-        self._measured = itemgetter(*[k for k in range(_N) if k not in unmeasured])
-        phases = ",".join(["null" if k in unmeasured else "%d" for k in range(_N)])
-        self._form = '{"k":"step","i":%d,"n":%d,"t":%d,"w":%d,"p":[' + phases + '],"s":%d,"m":%d,"mx":%d%s}\n'
+        self._forms: dict[Skips, tuple[str, Callable[[list[int]], tuple[int, ...]]]] = {}
         self._rows = 0
         self._each = 1
         self._next_doubling = FULL
-        self._sum: list[Any] | None = None  # [index, n, start, wall, phases, samples, micro, lo, lo_n, longest, losses]
+        self._sum: list[Any] | None = None
+        """Rows added up, as a list of the same entries."""
+        self._told_brief = False
+        """Whether the last line has phases that were skipped."""
 
     def text(self, steps: list[StepRow]) -> list[str]:
         """Lines for these steps; an unfinished group is kept for the next call."""
         lines = []
         for step in steps:
-            if self._each == 1:
-                lines.append(self._line((step[0], 1, step[1], step[2], step[3], *step[4:8], step[2], step[8])))
+            if self._each == 1 or (self._sum is None and self._told_brief and not any(step[11])):
+                # Were all steps measured in full lost in groups with those in brief, no phase would be known.
+                lines.append(self._line(step))
             else:
-                self._add(step)
-                assert self._sum is not None
-                if self._sum[1] >= self._each:
-                    lines.extend(self.rest())
+                lines.extend(self._add(step))
         return lines
 
     def rest(self) -> list[str]:
@@ -67,35 +65,40 @@ class StepRows:
         total, self._sum = self._sum, None
         return [self._line(total)]
 
-    def _add(self, step: StepRow) -> None:
+    def _add(self, step: StepRow) -> list[str]:
         total = self._sum
         if total is None:
-            self._sum = [step[0], 1, step[1], step[2], list(step[3]), *step[4:8], step[2], step[8]]
-            return
-        total[1] += 1
-        total[3] += step[2]
-        phases = total[4]
-        for k, spent in enumerate(step[3]):
-            if spent:
-                phases[k] += spent
-        for k in range(4):
-            total[5 + k] += step[4 + k]
-        if step[2] > total[9]:
-            total[9] = step[2]
-        total[10] = step[8]
+            total = self._sum = list(step)
+            total[3] = list(step[3])
+        else:
+            for k, spent in enumerate(step[3]):
+                total[3][k] += spent
+            for k in (2, 4, 5, 6, 7, 9):
+                total[k] += step[k]
+            total[8] = step[8]
+            total[10] = max(total[10], step[10])
+            total[11] = tuple(map(or_, total[11], step[11]))
+        return self.rest() if total[9] >= self._each else []
 
-    def _line(self, total: Any) -> str:
-        """``total``: index, n, start, wall, phases, samples, micro-batches, lo, lo_n, longest, losses."""
-        index, n, start, wall, phases, samples, micro, lo, lo_n, longest, losses = total
+    def _line(self, row: Any) -> str:
+        index, start, wall, phases, samples, micro, lo, lo_n, losses, steps, longest, skips = row
         self._rows += 1
         if self._rows >= self._next_doubling:
             self._each *= 2
             self._next_doubling += EACH
+        self._told_brief = any(skips)
+        form, measured = self._forms.get(skips) or self._form(skips)
         phases[RESIDUAL] = 0
-        measured = sum(phases)
-        if wall > measured:
-            phases[RESIDUAL] = wall - measured
+        phases[RESIDUAL] = max(0, wall - sum(phases))
         more = f',"lo":{lo},"lo_n":{lo_n}' if lo_n or lo else ""
         if losses:
             more += f',"l":[{",".join(map(_loss, losses[-8:]))}]'
-        return self._form % (index, n, start, wall, *self._measured(phases), samples, micro, longest, more)
+        return form % (index, steps, start, wall, *measured(phases), samples, micro, longest, more)
+
+    def _form(self, skips: Skips) -> tuple[str, Callable[[list[int]], tuple[int, ...]]]:
+        null = [k in self.unmeasured or skipped for k, skipped in enumerate(skips)]
+        phases = ",".join("null" if none else "%d" for none in null)
+        form = '{"k":"step","i":%d,"n":%d,"t":%d,"w":%d,"p":[' + phases + '],"s":%d,"m":%d,"mx":%d%s}\n'
+        found = form, itemgetter(*[k for k, none in enumerate(null) if not none])
+        self._forms[skips] = found
+        return found

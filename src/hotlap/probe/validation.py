@@ -66,8 +66,11 @@ class Validations:
     def begin(self, frame: FrameType | None, explicit: bool) -> None:
         """Open a validation now, unless a phase is open that it would have to interrupt."""
         rec = self.rec
+        if rec.brief and rec.hooks.phase(frame) is not None:
+            return
         if self.points.validating or not rec.enter(VALIDATION):
             return
+        rec.look_closely()
         self._clear()
         self.begun = self.last = rec.t0
         self.explicit = explicit

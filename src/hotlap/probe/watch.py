@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 from hotlap.probe import (
@@ -18,6 +19,7 @@ from hotlap.probe import (
     checkpoint,
     costly_calls,
     denormals,
+    detail,
     device_time,
     distributed,
     file_reads,
@@ -37,6 +39,7 @@ from hotlap.probe import (
     sync,
     validation,
     worker,
+    zero_grad,
 )
 from hotlap.probe.compiler_skip import skip_probes
 from hotlap.probe.context import Context, OnImport
@@ -66,7 +69,7 @@ class Watch:
         self._closed = False
         self._marks: dict[tuple[str, str], Mark] = {}
         self._writer = self._new_writer(frozenset())
-        self.stacks = StackSampler(call.stack_hz, self.recorder.frames, self._phase_now, self.recorder.emit, self.note)
+        self.stacks = StackSampler(call.stack_hz, self.recorder.frames, self._phase_at, self.recorder.emit, self.note)
         self.recorder.on_start = self._training_began
         self.unmeasured: frozenset[int] = frozenset()
 
@@ -77,8 +80,9 @@ class Watch:
         )
         return writer
 
-    def _phase_now(self) -> int:
-        phase = self.recorder.cur
+    def _phase_at(self, frame: FrameType | None) -> int:
+        rec = self.recorder
+        phase = rec.hooks.phase(frame) if rec.brief and rec.cur is None else rec.cur
         return RESIDUAL if phase is None else phase
 
     @property
@@ -107,6 +111,7 @@ class Watch:
             return
         self._closed = True
         self.stacks.retire()
+        self.recorder.look_closely()  # writes the steps since the last row
         if self.recorder.started:
             now = time.monotonic_ns()
             self.stacks.write(now, last=True)
@@ -194,7 +199,8 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     forwards = forward.install(ctx, validations)
     forwards.loads = loads
     backward.install(ctx, validations, loads)
-    steps = step.install(ctx, validations)
+    steps = step.install(ctx, validations, detail.install(ctx, loads))
+    zero_grad.install(ctx)
     holder = load_time.install(ctx)
     readers.install(ctx, holder)
     file_reads.install(ctx, holder)

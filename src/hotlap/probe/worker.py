@@ -99,7 +99,7 @@ class _WorkerBook:
         self._meter.after_row = self.write
         setup.holder.meter = self._meter
         hz = min(setup.call.stack_hz, 50.0)
-        self._stacks = StackSampler(hz, rec.frames, lambda: DATA_WAIT, rec.emit, self._note)
+        self._stacks = StackSampler(hz, rec.frames, lambda frame: DATA_WAIT, rec.emit, self._note)
         self._stacks.wanted = lambda: bool(self._meter.fetching)
         self._stacks.arm()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.phases import measured_steps, phase_names
 from hotlap.diagnose.ranks import timelines
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding, Where
@@ -14,17 +15,17 @@ def find(view: View) -> Finding | None:
     ranks = timelines(view)
     if len(ranks) < 2:
         return None
-    calls: list[dict[tuple[str, int, str], int]] = []
+    calls: list[dict[tuple[str, int, str], float]] = []
     for timeline in ranks:
-        mine: dict[tuple[str, int, str], int] = {}
+        mine: dict[tuple[str, int, str], float] = {}
+        steps = max(1, measured_steps(timeline.step, "logging", phase_names(timeline.header.phases)))
         for site in timeline.site:
             frame = timeline.frame.get(site.frame)
             if site.kind == "logging" and frame is not None and frame.user:
                 key = (frame.file, frame.line, frame.func)
-                mine[key] = mine.get(key, 0) + site.n
+                mine[key] = mine.get(key, 0.0) + site.n / steps
         calls.append(mine)
-    steps = max(1, view.timeline.n_steps)
-    rates = {key: min(mine.get(key, 0) for mine in calls) / steps for key in calls[0]}
+    rates = {key: min(mine.get(key, 0.0) for mine in calls) for key in calls[0]}
     often = sorted([k for k, rate in rates.items() if rate >= view.policy.log_per_step], key=lambda k: -rates[k])
     if not often:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hotlap.diagnose.log_kinds import logged
+from hotlap.diagnose.sites import timed_steps
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -13,7 +14,7 @@ def find(view: View) -> Finding | None:
     """The forced part of the logging."""
     found = logged(view, "forced")
     fsync = sum(site.w for site in view.timeline.site if site.op == "fsync" and site.t >= view.start_ns)
-    fsync_s = fsync / max(1, view.steady.steps) / 1e9
+    fsync_s = fsync / max(1, timed_steps(view, "logging")) / 1e9
     evidence = {
         "logging_s": found.phase_s, "residual_s": found.residual_s, "fsync_s": fsync_s,
         "calls_per_step": found.timed.per_step, **view.stack_evidence(found.book),
