@@ -74,7 +74,7 @@ def test_beyond_the_end_is_an_index_error(make: Make) -> None:
 
 def test_every_flipped_byte_is_found(make: Make, tmp_path: Path) -> None:
     found = make(mixed(25))
-    from hotlap.pack.verify import verify
+    from hotlap.pack.verifying import verify
 
     assert verify(found.folder) == []
     files = [p.file for p in found.manifest.parts] + [p.lengths_file for p in found.manifest.parts]

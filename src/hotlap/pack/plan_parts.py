@@ -68,6 +68,8 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as err:
             raise HotlapError(f"{folder} is being packed by another process.", "Wait until it is done.") from err
+        for left in folder.glob(".part-*.tmp"):  # of a packing that was killed
+            left.unlink()
         yield
 
 

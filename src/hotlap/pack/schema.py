@@ -103,7 +103,8 @@ def to_row(column: Column, value: Any) -> np.ndarray[Any, Any] | bytes:
             "Give all rows one size (--size), store them encoded (--store encoded), or name the column with --ragged.",
         )
     if array.dtype.name != column.dtype:
-        if not np.can_cast(array.dtype, column.dtype, "same_kind"):
+        both_whole = array.dtype.kind in "iu" and np.dtype(column.dtype).kind in "iu"
+        if not both_whole and not np.can_cast(array.dtype, column.dtype, "same_kind"):
             raise HotlapError(f"Column {column.name!r} holds {column.dtype}, this row has {array.dtype}.")
         cast = array.astype(column.dtype)
         if array.dtype.kind in "iu" and not np.array_equal(cast, array):
