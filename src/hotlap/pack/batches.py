@@ -6,9 +6,9 @@ import threading
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 
+from hotlap.pack.available import memory_bytes
 from hotlap.pack.draws import Draws
 from hotlap.pack.order.contract import Order, share_of_rank
 from hotlap.pack.reader import Indices, Pack
@@ -47,7 +47,7 @@ class BatchMaker:
         """Orders of epochs before this one are not needed any more."""
         ahead = settings.read_ahead
         if ahead is None:
-            ahead = _READ_AHEAD if pack.memory.size_bytes > psutil.virtual_memory().total // 2 else 0
+            ahead = _READ_AHEAD if pack.memory.size_bytes > memory_bytes() // 2 else 0
         self._ahead = ahead
 
     def _allocate(self) -> list[dict[str, torch.Tensor]]:

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
-__all__ = ["cores", "one_thread"]
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+__all__ = ["one_thread"]
 
 
 @functools.cache

@@ -21,12 +21,19 @@ _PROBED = 32
 class ImageReader:
     """An image file's bytes as a row's values, stored raw or encoded."""
 
-    def __init__(self, encoded: bool, size: tuple[int, int] | None) -> None:
-        self.encoded, self.size = encoded, size
+    def __init__(self, encoded: bool, options: SourceOptions) -> None:
+        self.encoded, self.size, self._interleaved = encoded, options.size, options.interleaved
+
+    @property
+    def mark(self) -> str:
+        """For fingerprints: what it makes of a file."""
+        return f"{self.encoded} {self.size} {self._interleaved}"
 
     def __call__(self, content: bytes) -> dict[str, Any]:
         array = decode_image(content, None if self.encoded else self.size)  # decoded in any case: damage shows now
-        return {"image": content if self.encoded else array}
+        if self.encoded:
+            return {"image": content}
+        return {"image": array.transpose(1, 2, 0) if self._interleaved else array}
 
 
 def all_one_size(contents: Callable[[int], bytes], count: int) -> bool:
@@ -76,7 +83,7 @@ class FileSource:
             if options.store != "encoded":
                 self._reader, self.ragged = self._audio, frozenset({"audio"})
         else:
-            self._reader = ImageReader(is_encoded(options, self._content, len(self._names)), options.size)
+            self._reader = ImageReader(is_encoded(options, self._content, len(self._names)), options)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -115,5 +122,5 @@ class FileSource:
             except BadRow as err:
                 mark = str(err)
             crc = zlib.crc32(f"{name}\0{mark}\0".encode(), crc)
-        encoded = getattr(self._reader, "encoded", ""), getattr(self._reader, "size", "")
+        encoded = getattr(self._reader, "mark", "")
         return f"files {self._root} {len(self._names)} {crc:08x} {encoded} {sorted(self.ragged)}"

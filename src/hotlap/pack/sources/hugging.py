@@ -41,7 +41,7 @@ class HubSource:
         self.metadata: dict[str, Any] = {"source": f"hf:{spec}", **({"classes": next(iter(labels.values()))} if labels else {})}
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: self._file(data[i][first]) or b"", len(data))
-        self._image = ImageReader(encoded, options.size)
+        self._image = ImageReader(encoded, options)
 
     @staticmethod
     def _file(value: Any) -> bytes | None:
@@ -63,4 +63,4 @@ class HubSource:
         return row
 
     def fingerprint(self) -> str:
-        return f"hf {self._spec} {self._data._fingerprint} {self._image.encoded} {self._image.size}"
+        return f"hf {self._spec} {self._data._fingerprint} {self._image.mark}"

@@ -20,3 +20,5 @@ class SourceOptions:
     """``raw``: decoded; ``encoded``: the file's own bytes; ``auto``: raw where all have one size (or --size is given)."""
     size: tuple[int, int] | None = None
     """Resize images to (height, width) while packing."""
+    interleaved: bool = False
+    """Decoded images as [height, width, channel] instead of planes: better where batches are to be channels-last."""

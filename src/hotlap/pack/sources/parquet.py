@@ -44,7 +44,7 @@ class ParquetSource:
         self._images = frozenset(name for name, value in (self._raw(0) if total else {}).items() if _looks(value))
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: image_bytes(self._raw(i)[first]) or b"", total)
-        self._image = ImageReader(encoded, options.size)
+        self._image = ImageReader(encoded, options)
 
     def __len__(self) -> int:
         return self._total
@@ -74,7 +74,7 @@ class ParquetSource:
         return row
 
     def fingerprint(self) -> str:
-        return f"parquet {[(p, stamp(p)) for p in self._paths]} {self._image.encoded} {self._image.size}"
+        return f"parquet {[(p, stamp(p)) for p in self._paths]} {self._image.mark}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": (-1, [])}

@@ -33,7 +33,7 @@ class RecordSource:
         if not self._offsets:
             raise HotlapError(f"{path} holds no images.")
         encoded = is_encoded(options, lambda i: self._record(i)[1], len(self._offsets))
-        self._image = ImageReader(encoded, options.size)
+        self._image = ImageReader(encoded, options)
 
     def _keep_samples(self) -> None:
         """Drop record 0 and the identity records it points to: they carry labels, no image."""
@@ -59,7 +59,7 @@ class RecordSource:
         return {**self._image(content), "label": value}
 
     def fingerprint(self) -> str:
-        return f"recordio {self._path} {stamp(self._path)} {len(self)} {self._image.encoded} {self._image.size}"
+        return f"recordio {self._path} {stamp(self._path)} {len(self)} {self._image.mark}"
 
 
 def _offsets(path: str) -> list[int]:

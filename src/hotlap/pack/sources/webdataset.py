@@ -47,10 +47,10 @@ class TarSource:
             self._seen.setdefault(key, index)
         image = next((s for s in self._rows[0][2] if f".{s}" in IMAGES), None)
         if image is None:
-            self._image = ImageReader(True, None)
+            self._image = ImageReader(True, options)
         else:
             encoded = is_encoded(options, lambda i: self._content(i, image), len(self._rows))
-            self._image = ImageReader(encoded, options.size)
+            self._image = ImageReader(encoded, options)
         if options.store != "encoded":
             self.ragged = frozenset({"audio"} if any(f".{s}" in AUDIO for s in self._rows[0][2]) else ())
 
@@ -123,4 +123,4 @@ class TarSource:
 
     def fingerprint(self) -> str:
         marks = [(p, stamp(p)) for p in self._paths]
-        return f"tar {marks} {self._image.encoded} {self._image.size} {sorted(self.ragged)}"
+        return f"tar {marks} {self._image.mark} {sorted(self.ragged)}"
