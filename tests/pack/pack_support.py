@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+
 class Rows:
     """A source made of a list; a row that is an exception is raised."""
 

@@ -172,7 +172,7 @@ def test_ranks_share_an_epoch(make: Make, world: int) -> None:
 def test_leaving_an_epoch_begins_the_next(make: Make) -> None:
     loader = Loader(make(mixed(40)), 8, {"label": None}, settings=BACKGROUND)
     next(iter(loader))
-    assert len([b for b in loader]) == 5 and loader.epoch == 2
+    assert len(list(loader)) == 5 and loader.epoch == 2
     loader.set_epoch(0)
     again = [b["row"].tolist() for b in loader]
     assert again == [b["row"].tolist() for b in Loader(loader.pack, 8, {"label": None})]
@@ -192,7 +192,10 @@ def test_every_column_as_stored(make: Make) -> None:
             assert batch["name"][k] == rows[row]["name"] and batch["file"][k] == rows[row]["file"]
             for name in ("audio", "boxes"):
                 length = int(batch[f"{name}_length"][k])
-                assert np.array_equal(batch[name][k, :length].numpy(), rows[row][name]) and not batch[name][k, length:].any()
+                assert (
+                    np.array_equal(batch[name][k, :length].numpy(), rows[row][name])
+                    and not batch[name][k, length:].any()
+                )
 
 
 def test_flat_and_padded(make: Make) -> None:

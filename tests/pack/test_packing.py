@@ -153,7 +153,7 @@ def test_a_full_disk_is_told_and_finished_parts_are_kept(tmp_path: Path, monkeyp
     calls = iter(range(1000))
     monkeypatch.setattr(part_writer.PartWriter, "_write_chunk",
                         lambda self: full(self) if next(calls) >= 9 else whole(self))  # fmt: skip
-    with pytest.raises(HotlapError, match="disk of .* is full"):
+    with pytest.raises(HotlapError, match=r"disk of .* is full"):
         pack(Rows(mixed(60), RAGGED), tmp_path / "p", PackSettings(**SMALL))
     kept = sorted(p.name for p in (tmp_path / "p").glob("part-*.arrow"))
     assert kept and not list((tmp_path / "p").glob("*.tmp")) and not list((tmp_path / "p").glob(".part*"))

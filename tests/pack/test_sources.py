@@ -94,7 +94,9 @@ def test_coco(pictures: Path, tmp_path: Path) -> None:
     boxes = {0: [], 1: [[1, 2, 3, 4]], 2: [[0, 0, 5, 5], [2, 2, 9, 9]]}
     document = {
         "images": [{"id": 10 + k, "file_name": f"cat/{k}.jpg", "height": 24, "width": 32} for k in range(3)],
-        "annotations": [{"image_id": 10 + k, "bbox": b, "category_id": 7, "iscrowd": 0} for k in boxes for b in boxes[k]],
+        "annotations": [
+            {"image_id": 10 + k, "bbox": b, "category_id": 7, "iscrowd": 0} for k in boxes for b in boxes[k]
+        ],
         "categories": [{"id": 7, "name": "seven"}, {"id": 3, "name": "three"}],
     }
     (pictures / "instances.json").write_text(json.dumps(document))
@@ -222,7 +224,7 @@ def test_urls(pictures: Path, tmp_path: Path, server: str) -> None:
     found = packed(f"{server}/pictures/list.txt", tmp_path / "p")
     assert np.array_equal(found.row(1)["image"], decode_image(jpeg(3)))
     (pictures / "list.txt").write_text("0 cat/0.jpg\n1 dog/missing.jpg\n")
-    with pytest.raises(HotlapError, match="missing.jpg cannot be read"):
+    with pytest.raises(HotlapError, match=r"missing.jpg cannot be read"):
         packed(f"{server}/pictures/list.txt", tmp_path / "q")
 
 

@@ -30,8 +30,10 @@ class BatchMaker:
 
     def __init__(self, pack: Pack, batch: int, views: dict[str, View], order: Order,
                  settings: LoaderSettings, pin: bool) -> None:  # fmt: skip
-        if batch < 1 or batch % order.grain and order.grain % batch:
-            raise HotlapError(f"A batch of {batch} does not go with an order whose rows belong together by {order.grain}.")
+        if batch < 1 or (batch % order.grain and order.grain % batch):
+            raise HotlapError(
+                f"A batch of {batch} does not go with an order whose rows belong together by {order.grain}."
+            )
         self.pack, self.batch, self._order, self._settings = pack, batch, order, settings
         shares = {view.flip_share for view in views.values()} - {0.0}
         if len(shares) > 1:
@@ -99,7 +101,9 @@ class BatchMaker:
         for name in self._fillers:
             starts = np.sort(self.pack.starts(name, rows))
             column = self.pack.columns[name]
-            size = column.unit_bytes if column.kind == "tensor" else int(self.pack.lengths(name).max()) * column.unit_bytes
+            size = (
+                column.unit_bytes if column.kind == "tensor" else int(self.pack.lengths(name).max()) * column.unit_bytes
+            )
             cuts = np.flatnonzero(np.diff(starts) > size + _MERGE_BYTES) + 1
             for run in np.split(starts, cuts):
                 self.pack.memory.will_need(int(run[0]), int(run[-1] - run[0]) + size)

@@ -1,6 +1,6 @@
 """``PackedDataset``: a pack for people who keep torch's ``DataLoader``; whole batches by ``__getitems__``.
 
-    DataLoader(PackedDataset("faces.pack", {"image": Image(crop=(112, 112))}), batch_size=128, collate_fn=as_is)
+DataLoader(PackedDataset("faces.pack", {"image": Image(crop=(112, 112))}), batch_size=128, collate_fn=as_is)
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ class DeviceCopy:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream = torch.cuda.Stream(device)
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def start(self, batch: dict[str, Any], slot: Slot) -> tuple[dict[str, Any], torch.cuda.Event]:
         """The batch on the device, complete once the event has happened."""
         with torch.cuda.stream(self._stream):
             moved = {k: v.to(self._device, non_blocking=True) if isinstance(v, torch.Tensor) else v
                      for k, v in batch.items()}  # fmt: skip
-            done = torch.cuda.Event()
+            done = torch.cuda.Event()  # type: ignore[no-untyped-call]
             done.record(self._stream)
         slot.read = done  # the slot is written again only after the device has read it
         return moved, done

@@ -19,7 +19,8 @@ _U64 = np.uint64
 def _mix(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     x = (x ^ (x >> _U64(30))) * _U64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> _U64(27))) * _U64(0x94D049BB133111EB)
-    return x ^ (x >> _U64(31))
+    mixed: np.ndarray[Any, Any] = x ^ (x >> _U64(31))
+    return mixed
 
 
 class Draws:
@@ -40,8 +41,10 @@ class Draws:
         """One number in [0, 1) per sample; the same for the same purpose."""
         stream = _mix(self._base ^ _U64(zlib.crc32(purpose.encode()) * 0x9E3779B97F4A7C15 & (1 << 64) - 1))
         bits = _mix(stream + self._places * _U64(0x9E3779B97F4A7C15))
-        return (bits >> _U64(11)).astype(np.float64) * 2.0**-53
+        numbers: np.ndarray[Any, Any] = (bits >> _U64(11)).astype(np.float64) * 2.0**-53
+        return numbers
 
     def below(self, purpose: str, limits: np.ndarray[Any, Any] | int) -> np.ndarray[Any, Any]:
         """One whole number in [0, limit) per sample."""
-        return np.floor(self.uniform(purpose) * limits).astype(np.int64)
+        numbers: np.ndarray[Any, Any] = np.floor(self.uniform(purpose) * limits).astype(np.int64)
+        return numbers

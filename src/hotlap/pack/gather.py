@@ -38,9 +38,7 @@ def window_view(pack: Pack, dtype: str, shape: Sequence[int], strides: Sequence[
     return flat.as_strided((count, *shape), (1, *strides)), width
 
 
-def gather_windows(
-    view: tuple[torch.Tensor, int], starts: Indices, out: torch.Tensor
-) -> torch.Tensor:
+def gather_windows(view: tuple[torch.Tensor, int], starts: Indices, out: torch.Tensor) -> torch.Tensor:
     """Copy the windows that begin at byte addresses ``starts`` into ``out``."""
     windows, width = view
     torch.index_select(windows, 0, torch.from_numpy(starts // width if width > 1 else starts), out=out)

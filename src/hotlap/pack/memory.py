@@ -46,7 +46,9 @@ class Memory:
         anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         self._base = libc.mmap(None, max(self.size_bytes, page), 0, anonymous, -1, 0)
         if self._base in (None, _FAILED):
-            raise HotlapError(f"Cannot reserve {self.size_bytes} bytes of addresses: {os.strerror(ctypes.get_errno())}.")
+            raise HotlapError(
+                f"Cannot reserve {self.size_bytes} bytes of addresses: {os.strerror(ctypes.get_errno())}."
+            )
         self._release = weakref.finalize(self, libc.munmap, self._base, max(self.size_bytes, page))
         for (path, size), start in zip(files, self.starts, strict=False):
             self._map(path, size, int(start))
@@ -64,7 +66,8 @@ class Memory:
             found = os.fstat(handle).st_size
             if found != size:
                 raise HotlapError(
-                    f"{path} has {found} bytes, its manifest says {size}.", "The pack is damaged; copy or pack it again."
+                    f"{path} has {found} bytes, its manifest says {size}.",
+                    "The pack is damaged; copy or pack it again.",
                 )
             flags = mmap.MAP_SHARED | _MAP_FIXED
             if size and self._libc.mmap(self._base + start, size, mmap.PROT_READ, flags, handle, 0) == _FAILED:

@@ -48,9 +48,7 @@ def pack(source: Source, folder: str | Path, settings: PackSettings | None = Non
             if settings.processes > 1 and len(todo) > 1:
                 _in_processes(source, job, todo, settings, report)
             else:
-                for number, part in enumerate(todo):
-                    before = sum(b - a for _, a, b in todo[:number])
-                    _pack_part(source, job, part, settings, lambda n, before=before: report(before + n))
+                _in_this_process(source, job, todo, settings, report)
             return conclude(job, dict(source.metadata))
     except OSError as err:
         raise _disk_error(err, target) from err
@@ -125,6 +123,18 @@ def _pack_in_process(source: Source, job: Job, part: tuple[str, int, int], setti
         _pack_part(source, job, part, settings, report)
     except OSError as err:
         raise _disk_error(err, job.folder) from err
+
+
+def _in_this_process(source: Source, job: Job, todo: list[tuple[str, int, int]], settings: PackSettings,
+                     report: Callable[[int], None]) -> None:  # fmt: skip
+    before = 0
+
+    def of_part(rows: int) -> None:
+        report(before + rows)
+
+    for part in todo:
+        _pack_part(source, job, part, settings, of_part)
+        before += part[2] - part[1]
 
 
 def _in_processes(source: Source, job: Job, todo: list[tuple[str, int, int]], settings: PackSettings,

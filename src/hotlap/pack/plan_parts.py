@@ -105,8 +105,8 @@ def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
     path = folder / _FOLDER / "plan.json"
     if path.exists():
         found = read_json(path)
-        same = (source.fingerprint(), settings.on_error, sorted(settings.ragged), settings.append)
-        if found["same"] != list(same):
+        same = [source.fingerprint(), settings.on_error, sorted(settings.ragged), settings.append]
+        if found["same"] != same:
             raise HotlapError(
                 f"{folder} holds an interrupted packing of another source, or with other settings.",
                 f"Repeat the command that was interrupted, or remove {folder} and start again.",

@@ -43,9 +43,7 @@ class Pack:
         rows = np.array([c.rows for _, c in chunks], np.int64)
         self.chunk_rows: Indices = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
         """First row of each chunk, and the number of rows at the end."""
-        self._data = {
-            name: np.array([base + c.data[name] for base, c in chunks], np.int64) for name in self.columns
-        }
+        self._data = {name: np.array([base + c.data[name] for base, c in chunks], np.int64) for name in self.columns}
         self._trusted = np.full(len(chunks), not check)
         self._all_trusted = not check
         self._lock = threading.Lock()
@@ -117,7 +115,7 @@ class Pack:
     def check_chunk(self, number: int) -> None:
         """Compare a chunk with its checksum; HotlapError names file and rows where they differ."""
         chunk, base = self._chunks[number], int(self._bases[number])
-        if zlib.crc32(self.memory.array[base + chunk.start : base + chunk.end]) != chunk.crc:
+        if zlib.crc32(self.memory.array[base + chunk.start : base + chunk.end].data) != chunk.crc:
             first = int(self.chunk_rows[number])
             raise HotlapError(
                 f"{self.folder / self._names[number]} is damaged between bytes {chunk.start} and {chunk.end} "

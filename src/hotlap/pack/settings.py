@@ -23,4 +23,4 @@ class LoaderSettings:
     rank: int = 0
     world: int = 1
     read_ahead: int | None = None
-    """Batches whose rows the kernel is asked to read early. None: 8 when the pack exceeds half of the memory, else 0."""
+    """Batches whose rows the kernel is asked to read early. None: 8 if the pack exceeds half of the memory, else 0."""

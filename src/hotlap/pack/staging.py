@@ -61,7 +61,8 @@ def stage(source: str, target: str | Path, progress: Callable[[int, int], None] 
             _copy(root, file, folder / file.name)
         except OSError as err:
             raise HotlapError(
-                f"Staging {file.name} failed: {err.strerror or err}.", "Run the same command again: it goes on from there."
+                f"Staging {file.name} failed: {err.strerror or err}.",
+                "Run the same command again: it goes on from there.",
             ) from err
         done += file.size_bytes
         if progress is not None:
@@ -135,7 +136,9 @@ def _copy(root: str, file: _File, path: Path) -> None:
     written = _hash(partial)
     if written != read.hexdigest() or partial.stat().st_size != file.size_bytes or _changed(root, file):
         partial.unlink()
-        raise HotlapError(f"{file.name}: the copy does not equal the source.", "The source changed, or a disk is failing.")
+        raise HotlapError(
+            f"{file.name}: the copy does not equal the source.", "The source changed, or a disk is failing."
+        )
     if file.mtime_ns is not None:
         os.utime(partial, ns=(file.mtime_ns, file.mtime_ns))
     os.replace(partial, path)

@@ -1,4 +1,4 @@
-"""``hotlap pack bench``: one pack, read in every way there is on this machine, in turn, so that neighbours hit all alike."""
+"""``hotlap pack bench``: one pack, read in every way there is here, in turn, so that neighbours hit all alike."""
 
 from __future__ import annotations
 
@@ -91,10 +91,12 @@ def _ways(pack: Pack, batch: int, views: Views) -> dict[str, Callable[[], Endles
         return lambda: _endless(Loader(pack, batch, views, settings=LoaderSettings(mode=mode, threads=threads)))
 
     def theirs(workers: int, whole: bool) -> Callable[[], Endless]:
-        data = PackedDataset(pack.folder, views) if whole else _PerSample(PackedDataset(pack.folder, views))
+        data: Any = PackedDataset(pack.folder, views) if whole else _PerSample(PackedDataset(pack.folder, views))
         more = {"collate_fn": as_is} if whole else {"collate_fn": _lists}
         keep = workers > 0
-        return lambda: _endless(DataLoader(data, batch, shuffle=True, num_workers=workers, persistent_workers=keep, **more))
+        return lambda: _endless(
+            DataLoader(data, batch, shuffle=True, num_workers=workers, persistent_workers=keep, **more)
+        )
 
     return {
         "hotlap.pack, inline": ours("inline"),

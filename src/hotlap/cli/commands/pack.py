@@ -1,9 +1,9 @@
 """Pack a data set so that trainings read it at the speed of memory; inspect, verify or time a pack.
 
-  hotlap pack images/ faces.pack          pack a folder (or a list, tars, Parquet, module:Dataset, …)
-  hotlap pack inspect faces.pack          what it holds
-  hotlap pack verify faces.pack           every byte against its checksum
-  hotlap pack bench faces.pack            its throughput, beside torch's DataLoader
+hotlap pack images/ faces.pack          pack a folder (or a list, tars, Parquet, module:Dataset, …)
+hotlap pack inspect faces.pack          what it holds
+hotlap pack verify faces.pack           every byte against its checksum
+hotlap pack bench faces.pack            its throughput, beside torch's DataLoader
 """
 
 from __future__ import annotations
@@ -116,7 +116,11 @@ def _inspect(args: argparse.Namespace) -> int:
         table.add_row(c.name, c.kind, c.dtype if numbers else "", " x ".join(shape))
     out.print(table)
     for key, value in manifest.metadata.items():
-        many = f"{len(value)} ({', '.join(map(str, value[:5]))}, …)" if isinstance(value, list) and len(value) > 5 else value
+        many = (
+            f"{len(value)} ({', '.join(map(str, value[:5]))}, …)"
+            if isinstance(value, list) and len(value) > 5
+            else value
+        )
         out.print(f"{key}: {many}", markup=False, soft_wrap=True)
     return 0
 
@@ -130,7 +134,9 @@ def _verify(args: argparse.Namespace) -> int:
     out = console(stderr=False)
     for problem in problems:
         out.print(problem, markup=False, soft_wrap=True)
-    out.print(f"{args.target}: {'damaged' if problems else 'every byte is as it was written'}", markup=False, soft_wrap=True)
+    out.print(
+        f"{args.target}: {'damaged' if problems else 'every byte is as it was written'}", markup=False, soft_wrap=True
+    )
     return 1 if problems else 0
 
 

@@ -10,7 +10,7 @@ __all__ = ["mixing"]
 
 
 def mixing(rows: Indices, batch: int = 128) -> float:
-    """Chance that two rows of a batch come from different stretches of ``batch`` rows on disk, relative to a permutation.
+    """Chance that two rows of a batch come from different stretches of ``batch`` rows, relative to a permutation.
 
     Data sets lie sorted by class or by source, so rows of one stretch are alike: a batch of few stretches is a batch of
     few classes.

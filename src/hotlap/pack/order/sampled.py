@@ -40,7 +40,8 @@ class Weighted:
             raise HotlapError(f"There must be {len(pack)} weights, none negative and not all zero.")
         edges = np.cumsum(weights)
         draws = generator(self.seed, epoch).random(self.count or len(pack)) * edges[-1]
-        return np.searchsorted(edges, draws, "right").astype(np.int64)
+        rows: Indices = np.searchsorted(edges, draws, "right").astype(np.int64)
+        return rows
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Pairs:
     """(a, b) with b of the same class for a share of the pairs, of another class for the rest.
 
     ``batch[name][0::2]`` and ``[1::2]`` are the two sides. Every row of a class with two rows or more is an ``a`` once
-    an epoch. ``hard`` names classes that look alike (``pack.metadata["pairs"]``): the other class then is the look-alike.
+    an epoch. ``hard`` names classes that look alike (``pack.metadata["pairs"]``): the other then is the look-alike.
     """
 
     column: str = "label"

@@ -1,4 +1,4 @@
-"""Hugging Face ``datasets``: a folder that ``save_to_disk`` wrote, or a data set by name (``hf:NAME``, ``hf:NAME#SPLIT``)."""
+"""Hugging Face ``datasets``: a folder that ``save_to_disk`` wrote, or a data set by name (``hf:NAME#SPLIT``)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class HubSource:
         self._spec = spec
         self.ragged = frozenset(n for n, f in data.features.items() if isinstance(f, datasets.Sequence | list))
         labels = {n: f.names for n, f in data.features.items() if isinstance(f, datasets.ClassLabel)}
-        self.metadata: dict[str, Any] = {"source": f"hf:{spec}", **({"classes": next(iter(labels.values()))} if labels else {})}
+        self.metadata: dict[str, Any] = {
+            "source": f"hf:{spec}",
+            **({"classes": next(iter(labels.values()))} if labels else {}),
+        }
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: self._file(data[i][first]) or b"", len(data))
         self._image = ImageReader(encoded, options)

@@ -48,7 +48,7 @@ def _lines(path: str) -> list[list[str]]:
 
 
 def file_list(path: str, options: SourceOptions) -> FileSource:
-    """Lines of one file name and at most one label, in any order: ``id001/a.wav``, ``id001 id001/a.wav``, ``a.jpg 3``."""
+    """Lines of one file name and at most one label, in any order: ``id1/a.wav``, ``id1 id1/a.wav``, ``a.jpg 3``."""
     lines = _lines(path)
     if lines and all(len(line) == 5 and line[-1] in ("bonafide", "spoof") for line in lines):
         return protocol(path, lines, options)
@@ -77,7 +77,8 @@ def protocol(path: str, lines: list[list[str]], options: SourceOptions) -> FileS
     prefix = folders[0] if folders else ""
     speakers, speaker_names = names_to_numbers([line[0] for line in lines])
     attacks, attack_names = names_to_numbers([line[3] for line in lines])
-    columns = {"label": [int(line[4] == "bonafide") for line in lines], "speaker": speakers, "attack": attacks}
+    genuine = [int(line[4] == "bonafide") for line in lines]
+    columns: dict[str, Any] = {"label": genuine, "speaker": speakers, "attack": attacks}
     source = FileSource(root, [f"{prefix}{line[1]}.flac" for line in lines], columns, options)
     source.metadata |= {"classes": ["spoof", "bonafide"], "speakers": speaker_names, "attacks": attack_names}
     return source

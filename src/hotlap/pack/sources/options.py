@@ -17,7 +17,7 @@ class SourceOptions:
     root: str | None = None
     """Folder (or URL) that names in a list are relative to; default: where the list lies."""
     store: str = "auto"
-    """``raw``: decoded; ``encoded``: the file's own bytes; ``auto``: raw where all have one size (or --size is given)."""
+    """``raw``: decoded; ``encoded``: the file's own bytes; ``auto``: raw where all have one size, or get one."""
     size: tuple[int, int] | None = None
     """Resize images to (height, width) while packing."""
     interleaved: bool = False

@@ -89,4 +89,6 @@ def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
         found = [
             os.path.relpath(os.path.join(where, name), root) for where, _, names in os.walk(root) for name in names
         ]
-    return sorted(name for name in found if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith("."))
+    return sorted(
+        name for name in found if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith(".")
+    )

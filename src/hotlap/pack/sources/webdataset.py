@@ -27,7 +27,9 @@ def expand_braces(spec: str) -> list[str]:
         return [spec]
     width = len(found[1])
     numbers = range(int(found[1]), int(found[2]) + 1)
-    return [name for n in numbers for name in expand_braces(f"{spec[: found.start()]}{n:0{width}d}{spec[found.end() :]}")]
+    return [
+        name for n in numbers for name in expand_braces(f"{spec[: found.start()]}{n:0{width}d}{spec[found.end() :]}")
+    ]
 
 
 class TarSource:

@@ -1,4 +1,4 @@
-"""uint8 pixels to what the model takes: dtype, normalisation, layout. Small blocks, so that all of it stays in cache."""
+"""uint8 pixels to what the model takes: dtype, normalisation, layout. Small blocks, so that it stays in cache."""
 
 from __future__ import annotations
 
@@ -37,8 +37,12 @@ class Convert:
             self._scale, self._shift = float(scale[0]), float(shift[0])
             return
         # per channel: planes broadcast well; interleaved channels need the numbers written out for every pixel
-        spread = (lambda t: t.expand(*size, channels).contiguous().permute(2, 0, 1)) if self._last else (lambda t: t)
-        self._scale, self._shift = (spread(t) if self._last else t[:, None, None] for t in (scale, shift))
+        self._scale, self._shift = self._spread(scale), self._spread(shift)
+
+    def _spread(self, numbers: torch.Tensor) -> torch.Tensor:
+        if self._last:
+            return numbers.expand(*self._size, self._channels).contiguous().permute(2, 0, 1)
+        return numbers[:, None, None]
 
     def _numbers(self, value: float | Sequence[float] | None) -> torch.Tensor | None:
         if value is None:

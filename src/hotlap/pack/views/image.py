@@ -6,6 +6,7 @@ cache while they are converted; mirrored samples come first, so that mirroring i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,7 +115,7 @@ class _RawImages:
         scratch = torch.empty(shape, dtype=torch.uint8)
         # blocks end where the mirrored samples do
         edges = [*range(0, flipped, _BLOCK), *range(flipped, end, _BLOCK), end]
-        for first, behind in zip(edges, edges[1:], strict=False):
+        for first, behind in itertools.pairwise(edges):
             block = gather_windows(self._windows, starts[first:behind], scratch[: behind - first])
             if self._interleaved:
                 block = block.view(-1, height, width, c).permute(0, 3, 1, 2)

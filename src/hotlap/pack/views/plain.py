@@ -67,7 +67,7 @@ def pieces(pack: Pack, column: Column, rows: Indices) -> list[np.ndarray[Any, An
 
 @dataclass(frozen=True)
 class Padded:
-    """Rows of varying length as one tensor, short ones filled with ``value``; ``<name>_length`` tells how long each is."""
+    """Rows of varying length as one tensor, short ones filled with ``value``; ``<name>_length`` tells each length."""
 
     value: float = 0.0
     flip_share: float = 0.0
