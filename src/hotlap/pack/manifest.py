@@ -24,6 +24,8 @@ __all__ = ["FORMAT", "MANIFEST", "VERSION", "Chunk", "Manifest", "Part", "read_m
 MANIFEST = "pack.json"
 FORMAT = "hotlap.pack"
 VERSION = 1
+_LARGEST = 1 << 48
+"""Bytes or rows; what a processor can address."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Part:
         chunks = [Chunk(int(s), int(e), int(r), int(c), {k: int(v) for k, v in d.items()})
                   for s, e, r, c, d in found["chunks"]]  # fmt: skip
         size, rows = int(found["size_bytes"]), int(found["rows"])
-        inside = all(0 <= c.start < c.end <= size and c.rows > 0 for c in chunks)
+        inside = size < _LARGEST and all(c.rows < _LARGEST for c in chunks)
+        inside = inside and all(0 <= c.start < c.end <= size and c.rows > 0 for c in chunks)
         inside = inside and all(c.start <= at <= c.end for c in chunks for at in c.data.values())
         if not inside or sum(c.rows for c in chunks) != rows:
             raise HotlapError(f"The pack's table of {name} is inconsistent.", "`hotlap pack verify` tells more.")
