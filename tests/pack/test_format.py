@@ -190,3 +190,29 @@ def _leaves(node: Any) -> Any:
             yield from _leaves(node[key])
         else:
             yield node, key
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "duckdb", "datasets"])
+def test_others_read_a_part(make: Make, tmp_path: Path, library: str) -> None:
+    other: Any = pytest.importorskip(library)
+    import pyarrow as pa
+
+    rows = mixed(30)
+    found = make(rows, part_bytes=1 << 20)
+    path = str(found.folder / found.manifest.parts[0].file)
+    table = pa.ipc.open_file(path).read_all()
+    many = table.num_rows
+    if library == "pandas":
+        frame = table.to_pandas()
+        names, image = list(frame["name"]), np.array(frame["image"][3].tolist()).tolist()
+    elif library == "polars":
+        frame = other.read_ipc(path)
+        names, image = frame["name"].to_list(), frame["image"].to_list()[3]
+    elif library == "duckdb":
+        kept = other.from_arrow(table).select("name", "image").fetchall()
+        names, image = [n for n, _ in kept], kept[3][1]
+    else:
+        data = other.load_dataset("arrow", data_files=path, split="train", cache_dir=str(tmp_path / "cache"))
+        names, image = list(data["name"]), data[3]["image"]
+    assert names == [r["name"] for r in rows[:many]]
+    assert np.array_equal(np.array(image, np.uint8).reshape(3, 12, 10), rows[3]["image"])

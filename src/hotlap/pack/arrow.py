@@ -1,7 +1,7 @@
 """A chunk of rows as an Arrow record batch, and where its bytes ended up in the file.
 
-Plain Arrow IPC, so that pandas, polars, DuckDB and HF datasets read a part as it is: fixed shapes are the canonical
-extension type ``arrow.fixed_shape_tensor``, varying lengths a large list, encoded files large binary.
+Plain Arrow IPC, so that pandas, polars, DuckDB and HF datasets read a part as it is: fixed shapes are nested lists of
+fixed size (HF datasets refuses the extension type for tensors), varying lengths large lists, encoded files large binary.
 """
 
 from __future__ import annotations
@@ -35,11 +35,9 @@ def _storage(pa: Any, column: Column) -> Any:
         return pa.large_binary()
     if column.kind == "text":
         return pa.large_string()
-    for size in reversed(column.shape if column.kind == "ragged" else ()):
+    for size in reversed(column.shape):
         value = pa.list_(value, size)
-    if column.kind == "ragged":
-        return pa.large_list(value)
-    return pa.fixed_shape_tensor(value, column.shape) if column.shape else value
+    return pa.large_list(value) if column.kind == "ragged" else value
 
 
 def arrow_schema(columns: Sequence[Column]) -> Any:
@@ -67,10 +65,7 @@ def _column_array(column: Column, kind: Any, values: Sequence[Any]) -> Any:
         flat = np.concatenate(values) if values else np.empty((0, *column.shape), column.dtype)
         inner = _fixed(pa, flat.reshape(-1), kind.value_type)
         return pa.LargeListArray.from_arrays(pa.array(offsets), inner)
-    flat = np.stack(values).reshape(-1)
-    if not column.shape:
-        return pa.array(flat)
-    return pa.ExtensionArray.from_storage(kind, _fixed(pa, flat, kind.storage_type))
+    return _fixed(pa, np.stack(values).reshape(-1), kind)
 
 
 def _fixed(pa: Any, flat: np.ndarray[Any, Any], kind: Any) -> Any:
