@@ -30,8 +30,8 @@ from loader_data import make
 __all__ = ["main", "turn"]
 
 COUNT = {"images": 10_000, "audio": 2_000}
-PACKAGES = ("torch", "numpy", "pillow", "simplejpeg", "spdl-core", "torchdata", "nvidia-dali-cuda120", "datasets", "ffcv",
-            "webdataset", "litdata", "mosaicml-streaming")  # fmt: skip
+PACKAGES = ("torch", "numpy", "pillow", "simplejpeg", "spdl-core", "torchdata", "nvidia-dali-cuda120", "datasets",
+            "ffcv", "webdataset", "litdata", "mosaicml-streaming")  # fmt: skip
 WIDTH = 768
 """Of the matrices a made-up training step multiplies."""
 
@@ -113,7 +113,8 @@ def turn(kind: str, name: str, folder: Path, seconds: float, multiplications: in
                 break
         peak = max(peak, _anonymous_bytes())
     wall_s, cpu_s = time.perf_counter() - begun, _cpu_s() - cpu_s
-    return {"samples_per_s": samples / wall_s, "cpu_s_per_1000": 1000 * cpu_s / samples, "first_batch_s": first_s or 0.0,
+    return {"samples_per_s": samples / wall_s, "cpu_s_per_1000": 1000 * cpu_s / samples,
+            "first_batch_s": first_s or 0.0,
             "epoch_start_s": statistics.median(gaps), "anonymous_bytes": peak - base}  # fmt: skip
 
 

@@ -80,7 +80,8 @@ class _Memmap:
         if not path.exists():
             pack = Pack(folder / "planar", check=False)
             name, shape = ("image", (3, 160, 160)) if kind == "images" else ("audio", (64_000,))
-            kept = np.lib.format.open_memmap(path, "w+", np.uint8 if kind == "images" else np.int16, (len(pack), *shape))
+            dtype = np.uint8 if kind == "images" else np.int16
+            kept = np.lib.format.open_memmap(path, "w+", dtype, (len(pack), *shape))
             for k in range(len(pack)):
                 kept[k] = pack.row(k)[name].numpy()
             kept.flush()

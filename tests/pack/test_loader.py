@@ -297,6 +297,10 @@ def test_threads_of_the_training_are_left_alone() -> None:
         with one_thread():
             seen.append(torch.get_num_threads())
         assert torch.get_num_threads() == 2 and seen == [1, 1 << 20, 1]
+        later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+        later.start()
+        later.join()
+        assert seen[-1] == 2, "threads that start later are not ours to change either"
     finally:
         torch.set_num_threads(before)
 

@@ -50,7 +50,7 @@ def run_slow(tmp_path: Path, wait_s: str) -> subprocess.Popen[bytes]:
 def test_a_killed_packing_is_no_pack_and_goes_on(tmp_path: Path) -> None:
     first = run_slow(tmp_path, "0.03")
     deadline = time.monotonic() + 60
-    while len(list((tmp_path / "p").glob("part-*.arrow"))) < 2:
+    while len(list((tmp_path / "p").glob(".packing/part-*.json"))) < 2:
         assert time.monotonic() < deadline and first.poll() is None
         time.sleep(0.01)
     first.send_signal(signal.SIGKILL)

@@ -278,6 +278,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "a.jpg"
     path.write_bytes(jpeg(0))
     real = read.os.stat
-    monkeypatch.setattr(read.os, "stat", lambda p: (path.write_bytes(b"other"), real(p))[1])
+    monkeypatch.setattr(read.os, "stat", lambda p: (path.write_bytes(jpeg(0)[::-1]), real(p))[1])
     with pytest.raises(BadRow, match="changed while"):
         read.read_file(str(path))

@@ -1,7 +1,7 @@
 """A chunk of rows as an Arrow record batch, and where its bytes ended up in the file.
 
 Plain Arrow IPC, so that pandas, polars, DuckDB and HF datasets read a part as it is: fixed shapes are nested lists of
-fixed size (HF datasets refuses the extension type for tensors), varying lengths large lists, encoded files large binary.
+fixed size (HF datasets refuses the type that Arrow has for tensors), varying lengths large lists, files large binary.
 """
 
 from __future__ import annotations
