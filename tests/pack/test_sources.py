@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import io
 import json
+import os
 import struct
 import tarfile
 import threading
@@ -12,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -277,7 +279,11 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
 
     path = tmp_path / "a.jpg"
     path.write_bytes(jpeg(0))
-    real = read.os.stat
-    monkeypatch.setattr(read.os, "stat", lambda p: (path.write_bytes(jpeg(0)[::-1]), real(p))[1])
+
+    def stat(name: str) -> os.stat_result:
+        path.write_bytes(jpeg(0)[::-1])  # of the same size
+        return os.stat(name)
+
+    monkeypatch.setattr(read, "os", SimpleNamespace(fstat=os.fstat, stat=stat))
     with pytest.raises(BadRow, match="changed while"):
         read.read_file(str(path))
