@@ -335,3 +335,23 @@ def test_nothing_is_left_open(make: Make) -> None:
     gc.collect()
     pack_folder_maps = mapped()
     assert pack_folder_maps == 0
+
+
+def test_crop_and_mirroring_belong_to_the_sample_not_to_its_batch(make: Make) -> None:
+    pack = make(pictures(40))
+    views = {"image": Image((8, 8), flip=0.5)}
+    runs = []
+    for size in (5, 8, 40):
+        batches = Loader(pack, size, views, Shuffle(2), settings=BACKGROUND)
+        runs.append(
+            sorted((int(r), x.numpy().tobytes()) for b in batches for r, x in zip(b["row"], b["image"], strict=True))
+        )
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_packed_dataset_can_be_sent_to_a_spawned_worker_after_use(make: Make) -> None:
+    import pickle
+
+    data = PackedDataset(make(mixed(9)).folder)
+    before = data[3]["name"]
+    assert pickle.loads(pickle.dumps(data))[3]["name"] == before
