@@ -17,6 +17,9 @@ from hotlap.records.errors import HotlapError
 
 __all__ = ["Clip"]
 
+_BLOCK = 1 << 17
+"""Entries converted at once: 256 KB of int16 and 512 KB of floats, which a second-level cache holds."""
+
 
 @dataclass(frozen=True)
 class Clip:
@@ -78,7 +81,7 @@ class _Clips:
         if self._dtype == self._stored:
             gather_windows(self._windows, starts, out)
             return
-        block = max(1, (1 << 18) // max(1, out.shape[1]))  # about 512 KB of int16: in cache while it is converted
+        block = max(1, _BLOCK // max(1, out.shape[1]))
         scratch = torch.empty((block, out.shape[1]), dtype=self._stored)
         for first in range(0, len(starts), block):
             some = starts[first : first + block]
