@@ -1,0 +1,158 @@
+"""Pack a data set so that trainings read it at the speed of memory; inspect, verify or time a pack.
+
+hotlap pack images/ faces.pack          pack a folder (or a list, tars, Parquet, module:Dataset, …)
+hotlap pack inspect faces.pack          what it holds
+hotlap pack verify faces.pack           every byte against its checksum
+hotlap pack bench faces.pack            its throughput, beside torch's DataLoader
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from hotlap.cli.show import console
+from hotlap.machine.limits import usable_cores
+from hotlap.records.errors import HotlapError
+from hotlap.report import units
+
+NAME = "pack"
+HELP = "pack a data set so that trainings read it at the speed of memory"
+ORDER = 20
+TAKES_COMMAND = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``hotlap pack``."""
+    parser.description = (__doc__ or "").strip()
+    parser.add_argument("source", metavar="SRC", help="what to pack; or: inspect, verify, bench")
+    parser.add_argument("target", metavar="DST", help="the pack's folder", type=Path)
+    what = parser.add_argument_group("packing")
+    what.add_argument("--root", metavar="DIR", help="folder or URL that names in a list are relative to")
+    what.add_argument("--store", choices=("auto", "raw", "encoded"), default="auto",
+                      help="decoded, or the files as they are (default: decoded if all have one size)")  # fmt: skip
+    what.add_argument("--size", metavar="HxW", type=_size, help="resize images while packing")
+    what.add_argument("--rows", choices=("planar", "interleaved"), default="planar",
+                      help="colours of decoded images apart, or together (better for channels-last)")  # fmt: skip
+    what.add_argument("--ragged", metavar="COLUMN", action="append", default=[], help="a column whose length varies")
+    what.add_argument("--on-error", choices=("stop", "quarantine"), default="stop",
+                      help="at a row that cannot be packed: stop, or leave it out and list it")  # fmt: skip
+    what.add_argument("--processes", metavar="N", type=int, help="packing processes (default: one per core)")
+    what.add_argument("--append", action="store_true", help="add to a pack that exists")
+    timing = parser.add_argument_group("bench")
+    timing.add_argument("--batch", metavar="N", type=int, default=128, help="rows per batch (default: %(default)s)")
+    timing.add_argument("--crop", metavar="HxW", type=_size, help="read random crops of images")
+    timing.add_argument("--clip", metavar="N", type=int, help="read random clips of N entries of recordings")
+    timing.add_argument("--budget", metavar="S", type=float, default=20.0, help="seconds (default: %(default)s)")
+
+
+def _size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)x(\d+)", text)
+    if found is None or 0 in (sizes := (int(found[1]), int(found[2]))):
+        raise argparse.ArgumentTypeError(f"{text!r} is not HEIGHTxWIDTH, as 160x160")
+    return sizes
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Pack, or what else was asked."""
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {"inspect": _inspect, "verify": _verify, "bench": _bench}
+    return actions.get(args.source, _pack)(args)
+
+
+def bar() -> Progress:
+    """A bar with rate and remaining time; on stderr, and silent where that is no terminal."""
+    out = console()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+               TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+    return Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
+
+
+def _pack(args: argparse.Namespace) -> int:
+    from hotlap.pack import PackSettings, SourceOptions, open_source, pack
+
+    processes = usable_cores() if args.processes is None else args.processes
+    if processes < 1:
+        raise HotlapError(f"--processes is {processes}; at least one process packs.", exit_code=2)
+    settings = PackSettings(processes=processes, on_error=args.on_error, append=args.append,
+                            ragged=frozenset(args.ragged))  # fmt: skip
+    options = SourceOptions(args.root, args.store, args.size, args.rows == "interleaved")
+    source = open_source(args.source, options)
+    with bar() as shown:
+        task = shown.add_task("packing", total=len(source), rate="")
+
+        def report(done: int, total: int) -> None:
+            speed = shown.tasks[task].speed
+            shown.update(task, completed=done, total=total, rate=f"{units.per_s(speed)} rows/s" if speed else "")
+
+        manifest = pack(source, args.target, settings, report)
+    size = sum(p.size_bytes for p in manifest.parts)
+    out = console(stderr=False)
+    out.print(f"{args.target}: {units.count(manifest.rows)} rows, {units.bytes_(size)}", markup=False, soft_wrap=True)
+    if manifest.left_out:
+        out.print(f"left out: {units.count(manifest.left_out)} (listed in {args.target / 'left_out.jsonl'})",
+                  markup=False, soft_wrap=True)  # fmt: skip
+    return 0
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    from hotlap.pack.manifest import read_manifest
+
+    manifest, out = read_manifest(args.target), console(stderr=False)
+    size = sum(p.size_bytes for p in manifest.parts)
+    parts, chunks = len(manifest.parts), sum(len(p.chunks) for p in manifest.parts)
+    out.print(f"{units.count(manifest.rows)} rows, {units.bytes_(size)}, {parts} parts of {chunks} chunks, "
+              f"{units.count(manifest.left_out)} left out")  # fmt: skip
+    table = Table(box=None, pad_edge=False)
+    for title in ("column", "kind", "dtype", "shape"):
+        table.add_column(title)
+    for c in manifest.columns:
+        numbers = c.kind in ("tensor", "ragged")
+        shape = [*(["*"] if c.kind == "ragged" else []), *map(str, c.shape)] if numbers else []
+        table.add_row(c.name, c.kind, c.dtype if numbers else "", " x ".join(shape))
+    out.print(table)
+    for key, value in manifest.metadata.items():
+        many = (
+            f"{len(value)} ({', '.join(map(str, value[:5]))}, …)"
+            if isinstance(value, list) and len(value) > 5
+            else value
+        )
+        out.print(f"{key}: {many}", markup=False, soft_wrap=True)
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from hotlap.pack.verifying import verify
+
+    with bar() as shown:
+        task = shown.add_task("verifying", rate="")
+        problems = verify(args.target, lambda done, total: shown.update(task, completed=done, total=total))
+    out = console(stderr=False)
+    for problem in problems:
+        out.print(problem, markup=False, soft_wrap=True)
+    out.print(
+        f"{args.target}: {'damaged' if problems else 'every byte is as it was written'}", markup=False, soft_wrap=True
+    )
+    return 1 if problems else 0
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from hotlap.pack import Pack
+    from hotlap.pack.ways import compare_ways, default_views
+
+    pack = Pack(args.target)
+    ways = compare_ways(pack, args.batch, default_views(pack, args.crop, args.clip), args.budget)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("way")
+    for title in ("samples/s", "", "CPU per 1,000 samples"):
+        table.add_column(title, justify="right")
+    for way in ways:
+        cpu_s = None if way.cpu_s_per_sample is None else 1000 * way.cpu_s_per_sample
+        ratio = units.ratio(way.samples_per_s / ways[0].samples_per_s)
+        table.add_row(way.name, units.per_s(way.samples_per_s), ratio, units.seconds(cpu_s))
+    console(stderr=False).print(table)
+    return 0

@@ -1,0 +1,37 @@
+"""Copy a data set to a local disk: space looked at first, resumable, verified by hash, the source untouched."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hotlap.cli.commands.pack import bar
+from hotlap.cli.show import console
+from hotlap.pack.staging import stage
+from hotlap.report import units
+
+NAME = "stage"
+HELP = "copy a data set to a local disk, verified"
+ORDER = 21
+TAKES_COMMAND = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``hotlap stage``."""
+    parser.add_argument("source", metavar="SRC", help="a folder (a pack or any other), a file, or a URL")
+    parser.add_argument("target", metavar="DST", help="the folder to copy into", type=Path)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Copy what is not there yet."""
+    with bar() as shown:
+        task = shown.add_task("staging", rate="")
+
+        def report(done: int, total: int) -> None:
+            speed = shown.tasks[task].speed
+            shown.update(task, completed=done, total=total, rate=f"{units.bytes_(speed)}/s" if speed else "")
+
+        done = stage(args.source, args.target, report)
+    what = f"{done.copied_files} of {done.files} files copied ({units.bytes_(done.copied_bytes)}), the rest was there"
+    console(stderr=False).print(f"{args.target}: {what}", markup=False, soft_wrap=True)
+    return 0

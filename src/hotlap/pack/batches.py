@@ -1,0 +1,109 @@
+"""One batch, from its number: rows, mirrored ones first, every column filled. A pure function of (epoch, batch)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import torch
+
+from hotlap.pack.available import memory_bytes
+from hotlap.pack.draws import Draws
+from hotlap.pack.order.contract import Order, share_of_rank
+from hotlap.pack.reader import Indices, Pack
+from hotlap.pack.ring import Ring, Slot
+from hotlap.pack.settings import LoaderSettings
+from hotlap.pack.threads import one_thread
+from hotlap.pack.views.contract import Filler, View
+from hotlap.records.errors import HotlapError
+
+__all__ = ["BatchMaker"]
+
+_MERGE_BYTES = 64 << 10
+"""Rows closer than this are asked for in one go when reading ahead."""
+_READ_AHEAD = 8
+
+
+class BatchMaker:
+    """Makes batches in any thread; keeps the orders of the epochs in use."""
+
+    def __init__(self, pack: Pack, batch: int, views: dict[str, View], order: Order,
+                 settings: LoaderSettings, pin: bool) -> None:  # fmt: skip
+        if batch < 1 or (batch % order.grain and order.grain % batch):
+            raise HotlapError(
+                f"A batch of {batch} does not go with an order whose rows belong together by {order.grain}."
+            )
+        self.pack, self.batch, self._order, self._settings = pack, batch, order, settings
+        shares = {view.flip_share for view in views.values()} - {0.0}
+        if len(shares) > 1:
+            raise HotlapError(f"Views mirror with different probabilities {sorted(shares)}: one batch, one mirroring.")
+        self._flip = shares.pop() if shares else 0.0
+        self._is_flipped = {name: bool(view.flip_share) for name, view in views.items()}
+        self._fillers: dict[str, Filler] = {name: view.open(pack, name, batch) for name, view in views.items()}
+        self._pin = pin
+        self.ring = Ring(self._allocate)
+        self._orders: dict[int, tuple[Indices, Indices]] = {}
+        self._lock = threading.Lock()
+        self.oldest = 0
+        """Orders of epochs before this one are not needed any more."""
+        ahead = settings.read_ahead
+        if ahead is None:
+            ahead = _READ_AHEAD if pack.memory.size_bytes > memory_bytes() // 2 else 0
+        self._ahead = ahead
+
+    def _allocate(self) -> list[dict[str, torch.Tensor]]:
+        groups = [filler.allocate() for filler in self._fillers.values()]
+        return [{k: t.pin_memory() for k, t in g.items()} for g in groups] if self._pin else groups
+
+    def epoch_rows(self, epoch: int) -> tuple[Indices, Indices]:
+        """This rank's rows of an epoch and their places in the order of all ranks."""
+        with self._lock:
+            if epoch not in self._orders:
+                rows = np.asarray(self._order.rows(self.pack, epoch), np.int64)
+                s = self._settings
+                self._orders[epoch] = share_of_rank(rows, self._order.grain, s.rank, s.world)
+                for old in [e for e in self._orders if e < self.oldest]:
+                    del self._orders[old]
+            return self._orders[epoch]
+
+    def count(self, epoch: int, drop_last: bool) -> int:
+        """Batches of an epoch."""
+        rows = len(self.epoch_rows(epoch)[0])
+        return rows // self.batch if drop_last else -(-rows // self.batch)
+
+    def make(self, epoch: int, number: int) -> tuple[dict[str, Any], Slot]:
+        """The batch and the slot its buffers belong to."""
+        slot = self.ring.take()
+        rows, places = self.epoch_rows(epoch)
+        part = slice(number * self.batch, (number + 1) * self.batch)
+        if self._ahead:
+            later = (number + self._ahead) * self.batch
+            self._read_ahead(rows[later : later + self.batch] if number else rows[self.batch : later + self.batch])
+        chosen = self.pack.rows(rows[part])
+        draws = Draws(self._settings.seed, epoch, places[part])
+        flipped = 0
+        if self._flip:
+            mirrored = draws.uniform("flip") < self._flip
+            first = np.argsort(~mirrored, kind="stable")
+            chosen, draws, flipped = chosen[first], draws.take(first), int(mirrored.sum())
+        batch: dict[str, Any] = {}
+        with one_thread():
+            for (name, filler), buffers in zip(self._fillers.items(), slot.buffers, strict=True):
+                batch |= filler.fill(buffers, chosen, draws, flipped if self._is_flipped[name] else 0)
+        batch.setdefault("row", torch.from_numpy(chosen))
+        return batch, slot
+
+    def _read_ahead(self, rows: Indices) -> None:
+        """Ask for the chunks of ``rows``, neighbours together: checksums need them whole."""
+        if not len(rows):
+            return
+        for name in self._fillers:
+            starts = np.sort(self.pack.starts(name, rows))
+            column = self.pack.columns[name]
+            size = (
+                column.unit_bytes if column.kind == "tensor" else int(self.pack.lengths(name).max()) * column.unit_bytes
+            )
+            cuts = np.flatnonzero(np.diff(starts) > size + _MERGE_BYTES) + 1
+            for run in np.split(starts, cuts):
+                self.pack.memory.will_need(int(run[0]), int(run[-1] - run[0]) + size)

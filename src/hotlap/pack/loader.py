@@ -1,0 +1,164 @@
+"""``Loader``: whole batches from a pack, made ahead by threads, ready where the training wants them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hotlap.pack.batches import BatchMaker
+from hotlap.pack.device import DeviceCopy
+from hotlap.pack.order.contract import Order
+from hotlap.pack.order.plain import Shuffle
+from hotlap.pack.placement import Placement
+from hotlap.pack.reader import Pack
+from hotlap.pack.ring import Slot
+from hotlap.pack.settings import LoaderSettings
+from hotlap.pack.views.contract import View
+from hotlap.pack.views.plain import Whole
+from hotlap.records.errors import HotlapError
+
+__all__ = ["Loader"]
+
+_Made = tuple[dict[str, Any], Slot, "torch.cuda.Event | None"]
+
+
+class Loader:
+    """Batches of a pack, epoch after epoch: ``for batch in loader`` gives dictionaries.
+
+    pack        a folder, or an opened :class:`Pack`
+    batch_size  rows per batch
+    views       column -> how to read it (:class:`Image`, :class:`Clip`, :class:`Padded`, …); other columns are left
+                out, except that without ``views`` every column comes as stored, and that ``{"label": None}`` means that
+    order       :class:`Shuffle` (default), :class:`Sequential`, :class:`BlockShuffle`, or a sampler
+    device      where batches are to lie; on CUDA they are copied ahead on a stream of their own
+    drop_last   leave out an incomplete last batch
+
+    Each batch also holds ``row``, the numbers of its rows. ``state_dict`` and ``load_state_dict`` resume in the middle
+    of an epoch with the very batch that would have come next. Batches may be kept: a buffer that somebody holds is not
+    written again.
+    """
+
+    def __init__(self, pack: str | Path | Pack, batch_size: int, views: Mapping[str, View | None] | None = None,
+                 order: Order | None = None, device: str | torch.device = "cpu", drop_last: bool = False,
+                 settings: LoaderSettings | None = None) -> None:  # fmt: skip
+        self.pack = pack if isinstance(pack, Pack) else Pack(pack)
+        self.batch_size, self.drop_last = batch_size, drop_last
+        self.settings = settings or LoaderSettings()
+        self._check()
+        asked: Mapping[str, View | None] = views if views is not None else dict.fromkeys(self.pack.columns)
+        where = torch.device(device)
+        self._order = order or Shuffle(seed=self.settings.seed)
+        self._maker = BatchMaker(self.pack, batch_size, {name: view or Whole() for name, view in asked.items()},
+                                 self._order, self.settings, where.type == "cuda")  # fmt: skip
+        self._copy = DeviceCopy(where) if where.type == "cuda" else None
+        mode = "background" if self._copy and self.settings.mode == "auto" else self.settings.mode
+        self.placement = Placement(mode)
+        self._threads: ThreadPoolExecutor | None = None
+        self._made: deque[tuple[tuple[int, int], Future[_Made]]] = deque()
+        self.epoch = 0
+        self._next = 0
+        self._between = True
+        """No epoch has been begun and left: iterating goes on at ``epoch``, batch ``_next``."""
+
+    def _check(self) -> None:
+        s = self.settings
+        if s.mode not in ("auto", "inline", "background") or s.threads < 1 or s.ahead < 1:
+            raise HotlapError(f"{s}: mode is auto, inline or background; threads and ahead are at least 1.")
+        if not 0 <= s.rank < s.world:
+            raise HotlapError(f"Rank {s.rank} of {s.world}: ranks count from 0.")
+
+    def __len__(self) -> int:
+        return self._maker.count(self.epoch, self.drop_last)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next pass reads (passes count on by themselves)."""
+        if (epoch, 0) != (self.epoch, self._next):
+            self._forget()
+        self.epoch, self._next, self._between = epoch, 0, True
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the loader stands; plain numbers."""
+        return {"epoch": self.epoch, "batch": self._next, "batch_size": self.batch_size, "rows": len(self.pack),
+                "world": self.settings.world, "seed": self.settings.seed}  # fmt: skip
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on where ``state`` was taken. Refuses what would read other rows than were left."""
+        mine = self.state_dict()
+        for key in ("batch_size", "rows", "world", "seed"):
+            if state[key] != mine[key]:
+                raise HotlapError(f"The saved loader has {key} {state[key]}, this one {mine[key]}: it cannot go on.")
+        self._forget()
+        self.epoch, self._next, self._between = int(state["epoch"]), int(state["batch"]), True
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        if not self._between:  # left in the middle: a new pass is a new epoch, as with a DataLoader
+            self.set_epoch(self.epoch + 1)
+        self._between = False
+        self._maker.oldest = self.epoch
+        asked = time.perf_counter()
+        while self._next < len(self):
+            batch, slot, done = self._take()
+            if self._copy is not None and done is not None:
+                batch = self._copy.hand_over(batch, done)
+            self._maker.ring.give_back(slot, self.settings.ahead + self.settings.threads + 2)
+            self._next += 1
+            is_last = self._next >= len(self)
+            if is_last:
+                self.epoch, self._next, self._between = self.epoch + 1, 0, True
+            yield batch
+            now = time.perf_counter()
+            self.placement.note(now - asked)
+            asked = now
+            if is_last:
+                return
+
+    def _take(self) -> _Made:
+        """The next batch; in the background, further ones are begun first."""
+        if not self.placement.background and not self._made:
+            return self._make(self.epoch, self._next)
+        if self.placement.background:
+            self._begin()
+        key, future = self._made.popleft()
+        assert key == (self.epoch, self._next)
+        if self.placement.background:
+            self._begin()
+        return future.result()
+
+    def _begin(self) -> None:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.settings.threads, "hotlap-pack")
+        while len(self._made) < self.settings.ahead + self.settings.threads - 1:
+            epoch, number = self._made[-1][0] if self._made else (self.epoch, self._next - 1)
+            number += 1
+            if number >= self._maker.count(epoch, self.drop_last):
+                if self._maker.count(epoch + 1, self.drop_last) == 0:
+                    return
+                epoch, number = epoch + 1, 0  # no gap between epochs
+            self._made.append(((epoch, number), self._threads.submit(self._make, epoch, number)))
+
+    def _make(self, epoch: int, number: int) -> _Made:
+        batch, slot = self._maker.make(epoch, number)
+        if self._copy is None:
+            return batch, slot, None
+        moved, done = self._copy.start(batch, slot)
+        return moved, slot, done
+
+    def _forget(self) -> None:
+        """Let go of batches made ahead."""
+        while self._made:
+            _, future = self._made.popleft()
+            if not future.cancel():
+                self._maker.ring.give_back(future.result()[1], self.settings.ahead + self.settings.threads + 2)
+
+    def close(self) -> None:
+        """Stop the threads. (They also stop when the process ends.)"""
+        self._forget()
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None

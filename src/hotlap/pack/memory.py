@@ -1,0 +1,86 @@
+"""All parts of a pack as one run of memory: an index anywhere in the pack is one number.
+
+A gather by address needs one base pointer. So a range of addresses as long as all parts is reserved, and each file is
+mapped into its place (MAP_FIXED), read-only, shared with everybody who reads the same files. Nothing is copied.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from hotlap.records.errors import HotlapError
+
+__all__ = ["Memory"]
+
+_MAP_FIXED = 0x10
+_FAILED = ctypes.c_void_p(-1).value
+_WILLNEED = 3
+
+
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return libc
+
+
+class Memory:
+    """Files mapped one behind the other. ``starts[i]`` is where file ``i`` begins, on a page boundary."""
+
+    def __init__(self, files: Sequence[tuple[Path, int]]) -> None:
+        page = mmap.PAGESIZE
+        spans = [-(-size // page) * page for _, size in files]
+        self.starts = np.concatenate([[0], np.cumsum(spans)]).astype(np.int64)
+        self.size_bytes = int(self.starts[-1])
+        self._libc = libc = _libc()
+        anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._base = libc.mmap(None, max(self.size_bytes, page), 0, anonymous, -1, 0)
+        if self._base in (None, _FAILED):
+            raise HotlapError(
+                f"Cannot reserve {self.size_bytes} bytes of addresses: {os.strerror(ctypes.get_errno())}."
+            )
+        self._release = weakref.finalize(self, libc.munmap, self._base, max(self.size_bytes, page))
+        for (path, size), start in zip(files, self.starts, strict=False):
+            self._map(path, size, int(start))
+        raw = (ctypes.c_uint8 * max(self.size_bytes, 1)).from_address(self._base)
+        self.tensor = torch.frombuffer(raw, dtype=torch.uint8)
+        """Every byte as one flat tensor. Memory is read-only: writing into it ends the process."""
+        self.array = self.tensor.numpy()
+
+    def _map(self, path: Path, size: int, start: int) -> None:
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError as err:
+            raise HotlapError(f"Cannot read {path}: {err.strerror}.", "The pack is not whole; copy it again.") from err
+        try:
+            found = os.fstat(handle).st_size
+            if found != size:
+                raise HotlapError(
+                    f"{path} has {found} bytes, its manifest says {size}.",
+                    "The pack is damaged; copy or pack it again.",
+                )
+            flags = mmap.MAP_SHARED | _MAP_FIXED
+            if size and self._libc.mmap(self._base + start, size, mmap.PROT_READ, flags, handle, 0) == _FAILED:
+                raise HotlapError(f"Cannot map {path}: {os.strerror(ctypes.get_errno())}.")
+        finally:
+            os.close(handle)
+
+    def will_need(self, start: int, size: int) -> None:
+        """Ask the kernel to read this range soon; returns at once."""
+        page = mmap.PAGESIZE
+        first = start // page * page
+        self._libc.madvise(self._base + first, start + size - first, _WILLNEED)
+
+    def close(self) -> None:
+        """Unmap. Nothing taken from ``tensor`` or ``array`` may be used afterwards."""
+        self._release()

@@ -1,0 +1,158 @@
+"""Packing: a source's rows into parts, by several processes, with rows that fail left out or the reason to stop."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import shutil
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from hotlap.pack.manifest import Manifest
+from hotlap.pack.part_writer import PartWriter
+from hotlap.pack.plan_parts import Job, PackSettings, conclude, finished, locked, plan_job, save_finished
+from hotlap.pack.sources.contract import Source
+from hotlap.records.errors import HotlapError
+
+__all__ = ["Progress", "pack"]
+
+Progress = Callable[[int, int], None]
+"""Called now and then with (rows done, rows in all)."""
+_EVERY = 16
+"""Rows between two reports of progress."""
+_counter: Any = None
+"""Rows done by all processes; set in each packing process."""
+
+
+def pack(source: Source, folder: str | Path, settings: PackSettings | None = None,
+         progress: Progress | None = None) -> Manifest:  # fmt: skip
+    """Pack ``source`` into ``folder``. Interrupted, the same call goes on where it was.
+
+    Raises HotlapError; until it returns, the folder is no pack.
+    """
+    settings = settings or PackSettings()
+    if settings.on_error not in ("stop", "quarantine"):
+        raise HotlapError(f"on_error is {settings.on_error!r}; it is stop or quarantine.", exit_code=2)
+    target = Path(folder)
+    is_new = not target.exists()
+    try:
+        with locked(target):
+            job = plan_job(source, target, settings)
+            done = finished(job)
+            rows_done = sum(b - a for file, a, b in job.parts if file in done)
+            report = _reporter(progress, rows_done, len(source))
+            todo = [p for p in job.parts if p[0] not in done]
+            if settings.processes > 1 and len(todo) > 1:
+                _in_processes(source, job, todo, settings, report)
+            else:
+                _in_this_process(source, job, todo, settings, report)
+            return conclude(job, dict(source.metadata))
+    except OSError as err:
+        raise _disk_error(err, target) from err
+    finally:
+        _tidy(target, is_new)
+
+
+def _tidy(target: Path, is_new: bool) -> None:
+    """A packing that never began leaves no folder behind."""
+    work = target / ".packing"
+    if work.exists() and not any(p.name != "lock" for p in work.iterdir()):
+        shutil.rmtree(work)
+        if is_new and not any(target.iterdir()):
+            target.rmdir()
+
+
+def _disk_error(err: OSError, target: Path) -> HotlapError:
+    if err.errno == errno.ENOSPC or "No space left" in str(err):
+        return HotlapError(
+            f"The disk of {target} is full.", "Make room and run the same command again: finished parts are kept."
+        )
+    return HotlapError(f"Packing into {target} failed: {err}")
+
+
+def _reporter(progress: Progress | None, already: int, total: int) -> Callable[[int], None]:
+    def report(rows: int) -> None:
+        if progress is not None:
+            progress(min(already + rows, total), total)
+
+    report(0)
+    return report
+
+
+def _pack_part(source: Source, job: Job, part: tuple[str, int, int], settings: PackSettings,
+               report: Callable[[int], None]) -> None:  # fmt: skip
+    file, first, behind = part
+    left_out: list[tuple[str, str]] = []
+    with PartWriter(job.folder, file, job.columns, settings.chunk_bytes) as writer:
+        for index in range(first, behind):
+            try:
+                values = writer.fit(source.row(index))
+            except Exception as err:
+                reason = str(err) or type(err).__name__
+                if settings.on_error == "stop":
+                    hint = "Leave such rows out with --on-error quarantine."
+                    raise HotlapError(f"Cannot pack {source.name(index)}: {reason}", hint) from err
+                left_out.append((source.name(index), reason))
+            else:
+                writer.add(values)
+            if (index - first) % _EVERY == 0:
+                report(index - first)
+        table = writer.finish()
+    save_finished(job.folder, table, left_out)
+    report(behind - first)
+
+
+def _start(counter: Any) -> None:
+    global _counter
+    _counter = counter
+
+
+def _pack_in_process(source: Source, job: Job, part: tuple[str, int, int], settings: PackSettings) -> None:
+    told = 0
+
+    def report(rows: int) -> None:
+        nonlocal told
+        with _counter.get_lock():
+            _counter.value += rows - told
+        told = rows
+
+    try:
+        _pack_part(source, job, part, settings, report)
+    except OSError as err:
+        raise _disk_error(err, job.folder) from err
+
+
+def _in_this_process(source: Source, job: Job, todo: list[tuple[str, int, int]], settings: PackSettings,
+                     report: Callable[[int], None]) -> None:  # fmt: skip
+    before = 0
+
+    def of_part(rows: int) -> None:
+        report(before + rows)
+
+    for part in todo:
+        _pack_part(source, job, part, settings, of_part)
+        before += part[2] - part[1]
+
+
+def _in_processes(source: Source, job: Job, todo: list[tuple[str, int, int]], settings: PackSettings,
+                  report: Callable[[int], None]) -> None:  # fmt: skip
+    context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls us
+    counter = context.Value("q", 0)
+    pool = ProcessPoolExecutor(min(settings.processes, len(todo)), context, _start, (counter,))
+    try:
+        waiting: set[Future[None]] = {pool.submit(_pack_in_process, source, job, p, settings) for p in todo}
+        while waiting:
+            done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
+            report(counter.value)
+            for future in done:
+                future.result()
+    except BrokenProcessPool as err:
+        raise HotlapError(
+            "A packing process was killed (memory?), or the calling script has no `if __name__ == '__main__':`.",
+            "Run the same command again with fewer --processes: finished parts are kept.",
+        ) from err
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,169 @@
+"""The plan of a packing: which rows go into which part. Kept on disk, so that a killed packing can go on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hotlap.pack.manifest import MANIFEST, Manifest, Part, read_json, read_manifest, write_json
+from hotlap.pack.schema import Column, column_of, schema_from_json
+from hotlap.pack.sources.contract import Source
+from hotlap.records.errors import HotlapError
+
+__all__ = ["Job", "PackSettings", "finished", "locked", "plan_job", "save_finished"]
+
+PART_BYTES = 256 << 20
+"""Target size of a part: what a kill costs, and what one file of a copy is."""
+_FOLDER = ".packing"
+
+
+@dataclass(frozen=True)
+class PackSettings:
+    """How to pack."""
+
+    processes: int = 1
+    """Packing processes; each writes whole parts."""
+    on_error: str = "stop"
+    """``stop`` at the first row that cannot be packed, or ``quarantine``: leave it out and list it."""
+    chunk_bytes: int = 2 << 20
+    """Size of a record batch, which is what one checksum covers."""
+    part_bytes: int = PART_BYTES
+    """Size of an Arrow file."""
+    append: bool = False
+    """Add to a pack that exists."""
+    ragged: frozenset[str] = field(default_factory=frozenset)
+    """Columns whose leading dimension varies, beside those the source names."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One packing: the columns, and the rows of each part still wanted or done."""
+
+    folder: Path
+    columns: tuple[Column, ...]
+    parts: list[tuple[str, int, int]]
+    """(file, first row, row behind the last)."""
+    before: Manifest | None
+    """The pack that is appended to."""
+
+    @property
+    def work(self) -> Path:
+        return self.folder / _FOLDER
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One packing per folder at a time; the lock goes with its process, however that ends."""
+    work = folder / _FOLDER
+    work.mkdir(parents=True, exist_ok=True)
+    with open(work / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as err:
+            raise HotlapError(f"{folder} is being packed by another process.", "Wait until it is done.") from err
+        for left in folder.glob(".part-*.tmp"):  # of a packing that was killed
+            left.unlink()
+        yield
+
+
+def _first_row(source: Source, settings: PackSettings) -> dict[str, Any]:
+    last: Exception | None = None
+    for index in range(min(len(source), 1 if settings.on_error == "stop" else 1000)):
+        try:
+            return source.row(index)
+        except Exception as err:
+            last = err
+            if settings.on_error == "stop":
+                hint = "Leave such rows out with --on-error quarantine."
+                raise HotlapError(f"Cannot pack {source.name(index)}: {err}", hint) from err
+    raise HotlapError("No row of the source can be packed.", f"The last one tried said: {last}") from last
+
+
+def _row_bytes(row: dict[str, Any]) -> int:
+    def size(value: Any) -> int:
+        if isinstance(value, bytes | str):
+            return len(value)
+        return int(getattr(value, "nbytes", 8))
+
+    return max(1, sum(size(v) for v in row.values()))
+
+
+def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
+    """Columns and parts of this packing; those of the interrupted one where there is one."""
+    before = read_manifest(folder) if settings.append else None
+    if before is None and (folder / MANIFEST).exists():
+        raise HotlapError(f"{folder} is a pack already.", "Add to it with --append, or choose another folder.")
+    if len(source) == 0:
+        raise HotlapError("The source is empty: there is nothing to pack.")
+    path = folder / _FOLDER / "plan.json"
+    if path.exists():
+        found = read_json(path)
+        same = [source.fingerprint(), settings.on_error, sorted(settings.ragged), settings.append]
+        if found["same"] != same:
+            raise HotlapError(
+                f"{folder} holds an interrupted packing of another source, or with other settings.",
+                f"Repeat the command that was interrupted, or remove {folder} and start again.",
+            )
+        return Job(folder, schema_from_json(found["columns"]), [(f, a, b) for f, a, b in found["parts"]], before)
+    row = _first_row(source, settings)
+    ragged = source.ragged | settings.ragged
+    columns = before.columns if before else tuple(column_of(name, value, name in ragged) for name, value in row.items())
+    per_part = max(1, min(settings.part_bytes // _row_bytes(row), -(-len(source) // (4 * settings.processes))))
+    first = 1 + max((int(p.file[5:-6]) for p in before.parts), default=-1) if before else 0
+    starts = range(0, len(source), per_part)
+    parts = [(f"part-{first + n:05d}.arrow", at, min(at + per_part, len(source))) for n, at in enumerate(starts)]
+    same = [source.fingerprint(), settings.on_error, sorted(settings.ragged), settings.append]
+    write_json(path, {"same": same, "columns": [c.to_json() for c in columns], "parts": parts})
+    return Job(folder, columns, parts, before)
+
+
+def save_finished(job_folder: Path, part: Part, left_out: Sequence[tuple[str, str]]) -> None:
+    """Note that a part is whole."""
+    path = job_folder / _FOLDER / f"{part.file}.json"
+    write_json(path, {"part": part.to_json(), "left_out": list(left_out)})
+
+
+def finished(job: Job) -> dict[str, tuple[Part, list[tuple[str, str]]]]:
+    """Parts that are whole, from this run or an earlier one: file -> (table, rows left out)."""
+    done = {}
+    for file, _, _ in job.parts:
+        note = job.work / f"{file}.json"
+        if note.exists():
+            found = read_json(note)
+            part = Part.from_json(found["part"])
+            path = job.folder / file
+            if part.rows == 0 or (path.exists() and path.stat().st_size == part.size_bytes):
+                done[file] = (part, [(str(n), str(r)) for n, r in found["left_out"]])
+    return done
+
+
+def conclude(job: Job, metadata: dict[str, Any]) -> Manifest:
+    """Write the manifest (from now on the folder is a pack) and the list of rows left out; remove the notes."""
+    done = finished(job)
+    tables = [done[file] for file, _, _ in job.parts]
+    left_out = [entry for _, entries in tables for entry in entries]
+    if not any(part.rows for part, _ in tables):
+        raise HotlapError("No row of the source could be packed.", f"The first one said: {left_out[0][1]}")
+    for part, _ in tables:
+        if part.rows == 0:
+            (job.folder / part.file).unlink(missing_ok=True)
+            (job.folder / part.lengths_file).unlink(missing_ok=True)
+    old = job.before
+    parts = (old.parts if old else []) + [part for part, _ in tables if part.rows]
+    earlier = old.left_out if old else 0
+    manifest = Manifest(job.columns, parts, {**(old.metadata if old else {}), **metadata}, earlier + len(left_out))
+    if left_out:
+        with open(job.folder / "left_out.jsonl", "a", encoding="utf-8") as out:
+            out.writelines(json.dumps({"name": n, "reason": r}, ensure_ascii=False) + "\n" for n, r in left_out)
+            out.flush()
+            os.fsync(out.fileno())
+    write_json(job.folder / MANIFEST, manifest.to_json())
+    shutil.rmtree(job.work)
+    return manifest

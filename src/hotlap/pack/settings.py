@@ -1,0 +1,26 @@
+"""How a loader works, apart from what it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LoaderSettings"]
+
+
+@dataclass(frozen=True)
+class LoaderSettings:
+    """Options of :class:`hotlap.pack.Loader` that most people never touch."""
+
+    mode: str = "auto"
+    """``background``: threads make batches ahead; ``inline``: the training's own thread makes each when asked;
+    ``auto``: whichever a short measurement at the start finds better beside this training."""
+    threads: int = 1
+    """Background threads. One feeds most trainings; decoding JPEGs deserves one per spare core."""
+    ahead: int = 2
+    """Batches made ahead by background threads."""
+    seed: int = 0
+    """Of crops and mirroring. (The order has its own.)"""
+    rank: int = 0
+    world: int = 1
+    read_ahead: int | None = None
+    """Batches whose rows the kernel is asked to read early. None: 8 if the pack exceeds half of the memory, else 0."""

@@ -1,0 +1,98 @@
+"""Image and audio files as arrays. Nothing is decoded before its header says that it is not a bomb."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+
+from hotlap.pack.sources.contract import BadRow
+from hotlap.records.errors import HotlapError
+
+__all__ = ["MAX_PIXELS", "MAX_SAMPLES", "decode_audio", "decode_image", "image_size"]
+
+MAX_PIXELS = 64_000_000
+"""A larger image is refused: a few KB of PNG can ask for terabytes. Photographs have 50 million at most."""
+MAX_SAMPLES = 1 << 30
+"""Likewise for audio: 6 hours at 48 kHz."""
+
+Array = np.ndarray[Any, Any]
+
+
+def _pil() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as err:
+        raise HotlapError("Reading images needs Pillow, which is not installed.", "pip install 'hotlap[pack]'") from err
+    return Image
+
+
+def _open(content: bytes) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns of large images; ours is the limit that counts
+            image = _pil().open(io.BytesIO(content))
+    except HotlapError:
+        raise
+    except Exception as err:  # Pillow's plug-ins raise whatever they like on damaged headers
+        raise BadRow(f"not an image that can be read ({err})") from err
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        raise BadRow(f"{width}x{height} pixels; at most {MAX_PIXELS} are decoded")
+    return image
+
+
+def image_size(content: bytes) -> tuple[int, int]:
+    """(height, width), from the header alone."""
+    width, height = _open(content).size
+    return int(height), int(width)
+
+
+def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
+    """RGB as uint8 [3, height, width] (planes: a crop of a plane is a window of memory), resized if asked."""
+    image = _open(content)
+    if size is None or (image.height, image.width) == size:
+        array = _fast_jpeg(content) if image.format == "JPEG" else None
+        if array is not None:
+            return np.ascontiguousarray(array.transpose(2, 0, 1))
+    try:
+        rgb = image.convert("RGB")
+        if size is not None and (rgb.height, rgb.width) != size:
+            rgb = rgb.resize((size[1], size[0]), _pil().Resampling.BILINEAR)
+    except Exception as err:  # as above: a truncated file is an OSError, SyntaxError, struct.error …
+        raise BadRow(f"damaged image ({err})") from err
+    return np.ascontiguousarray(np.asarray(rgb).transpose(2, 0, 1))
+
+
+def _fast_jpeg(content: bytes) -> Array | None:
+    """By libjpeg-turbo where simplejpeg is installed and the file is one it knows; else by Pillow."""
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+    try:
+        decoded: Array = simplejpeg.decode_jpeg(content, "RGB")
+    except ValueError:  # CMYK, damage: Pillow decides, and words the error
+        return None
+    return decoded
+
+
+def decode_audio(content: bytes) -> tuple[Array, int]:
+    """(samples, rate): int16 where the file holds 16 bits, float32 otherwise; [frames] or [frames, channels]."""
+    try:
+        import soundfile
+    except ImportError as err:
+        raise HotlapError("Reading audio needs soundfile, which is not installed.", "pip install soundfile") from err
+    try:
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            if file.frames * file.channels > MAX_SAMPLES:
+                raise BadRow(f"{file.frames} frames of {file.channels} channels; at most {MAX_SAMPLES} are decoded")
+            deep = file.subtype in ("PCM_24", "PCM_32", "FLOAT", "DOUBLE")
+            samples = file.read(dtype="float32" if deep else "int16")
+            if len(samples) != file.frames:
+                raise BadRow(f"truncated: {len(samples)} of {file.frames} frames")
+            return samples, int(file.samplerate)
+    except (soundfile.SoundFileError, RuntimeError) as err:
+        raise BadRow(f"not audio that can be read ({err})") from err

@@ -1,0 +1,69 @@
+"""Hugging Face ``datasets``: a folder that ``save_to_disk`` wrote, or a data set by name (``hf:NAME#SPLIT``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hotlap.pack.sources.files import ImageReader, is_encoded
+from hotlap.pack.sources.options import SourceOptions
+from hotlap.pack.sources.table_cells import cell, image_bytes
+from hotlap.records.errors import HotlapError
+
+__all__ = ["HubSource"]
+
+
+class HubSource:
+    """Rows of one split, images and audio as the files they are stored as."""
+
+    def __init__(self, spec: str, options: SourceOptions) -> None:
+        try:
+            import datasets
+        except ImportError as err:
+            raise HotlapError("This source needs the package datasets.", "pip install datasets") from err
+        name, _, split = spec.partition("#")
+        try:
+            if Path(name).is_dir() and (Path(name) / "dataset_info.json").exists():
+                data = datasets.load_from_disk(name)
+            else:
+                data = datasets.load_dataset(name, split=split or "train")
+        except (OSError, ValueError) as err:
+            raise HotlapError(f"hf:{spec} cannot be opened: {err}") from err
+        self._images = {n for n, f in data.features.items() if isinstance(f, datasets.Image)}
+        for column in self._images:
+            data = data.cast_column(column, datasets.Image(decode=False))
+        for column in [n for n, f in data.features.items() if isinstance(f, datasets.Audio)]:
+            data = data.cast_column(column, datasets.Audio(decode=False))
+        self._data: Any = data
+        self._spec = spec
+        self.ragged = frozenset(n for n, f in data.features.items() if isinstance(f, datasets.Sequence | list))
+        labels = {n: f.names for n, f in data.features.items() if isinstance(f, datasets.ClassLabel)}
+        self.metadata: dict[str, Any] = {
+            "source": f"hf:{spec}",
+            **({"classes": next(iter(labels.values()))} if labels else {}),
+        }
+        first = next(iter(sorted(self._images)), None)
+        encoded = first is None or is_encoded(options, lambda i: self._file(data[i][first]) or b"", len(data))
+        self._image = ImageReader(encoded, options)
+
+    @staticmethod
+    def _file(value: Any) -> bytes | None:
+        if isinstance(value, dict) and value.get("bytes") is None and value.get("path"):
+            return Path(value["path"]).read_bytes()
+        return image_bytes(value)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def name(self, index: int) -> str:
+        return f"hf:{self._spec}[{index}]"
+
+    def row(self, index: int) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for name, value in self._data[index].items():
+            is_file = isinstance(value, dict) and "path" in value
+            row |= cell(name, self._file(value) if is_file else value, name in self._images, self._image)
+        return row
+
+    def fingerprint(self) -> str:
+        return f"hf {self._spec} {self._data._fingerprint} {self._image.mark}"

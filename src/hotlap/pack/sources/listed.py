@@ -1,0 +1,106 @@
+"""Folders of classes, and text lists as the field writes them (VoxCeleb, ASVspoof, ``dataset_infor.json``)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hotlap.pack.sources.files import FileSource, names_to_numbers
+from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
+from hotlap.pack.sources.read import is_url, list_folder, read_file
+from hotlap.records.errors import HotlapError
+
+__all__ = ["file_folder", "file_list", "identity_json", "protocol"]
+
+
+def file_folder(root: str, options: SourceOptions) -> FileSource:
+    """A folder of images or audio; its first level of folders are the classes where every file lies in one."""
+    names = list_folder(root, (*IMAGES, *AUDIO))
+    kinds = {name.lower().endswith(AUDIO) for name in names}
+    if len(kinds) == 2:
+        raise HotlapError(f"{root} holds both images and audio.", "Pack them apart: name the folders, or use a list.")
+    return _labelled(root, names, [PurePosixPath(n).parts[0] if "/" in n else None for n in names], options)
+
+
+def _labelled(root: str, names: list[str], labels: list[Any], options: SourceOptions) -> FileSource:
+    columns: dict[str, Any] = {}
+    classes: list[str] = []
+    if names and all(label is not None for label in labels):
+        columns["label"], classes = names_to_numbers(labels)
+    source = FileSource(root, names, columns, options)
+    if classes:
+        source.metadata["classes"] = classes
+    return source
+
+
+def _beside(path: str) -> str:
+    return path.rsplit("/", 1)[0] if is_url(path) else os.path.dirname(os.path.abspath(path))
+
+
+def _lines(path: str) -> list[list[str]]:
+    try:
+        text = read_file(path).decode()
+    except UnicodeDecodeError as err:
+        raise HotlapError(f"{path} is not a text file: {err}.") from err
+    return [line.replace(",", " ").split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def file_list(path: str, options: SourceOptions) -> FileSource:
+    """Lines of one file name and at most one label, in any order: ``id1/a.wav``, ``id1 id1/a.wav``, ``a.jpg 3``."""
+    lines = _lines(path)
+    if lines and all(len(line) == 5 and line[-1] in ("bonafide", "spoof") for line in lines):
+        return protocol(path, lines, options)
+    names, labels = [], []
+    for number, words in enumerate(lines, 1):
+        files = [w for w in words if w.lower().endswith((*IMAGES, *AUDIO))]
+        others = [w for w in words if w not in files]
+        if len(files) != 1 or len(others) > 1:
+            raise HotlapError(
+                f"{path}:{number} should hold one file name and at most one label; it holds {' '.join(words)!r}."
+            )
+        names.append(files[0])
+        labels.append(others[0] if others else None)
+    return _labelled(options.root or _beside(path), names, labels, options)
+
+
+def protocol(path: str, lines: list[list[str]], options: SourceOptions) -> FileSource:
+    """ASVspoof: ``SPEAKER FILE - ATTACK bonafide|spoof``; files are ``ROOT/FILE.flac`` or ``ROOT/flac/FILE.flac``."""
+    root = options.root or _beside(path)
+    first = lines[0][1] + ".flac"
+    folders = [f for f in ("", "flac/", "../flac/") if (Path(root) / f / first).exists()]
+    if folders and folders[0] == "../flac/":
+        root, folders = os.path.dirname(root), ["flac/"]
+    elif not folders and not is_url(root):
+        raise HotlapError(f"{first} of {path} is neither in {root} nor in its folder flac.", "Say where: --root DIR")
+    prefix = folders[0] if folders else ""
+    speakers, speaker_names = names_to_numbers([line[0] for line in lines])
+    attacks, attack_names = names_to_numbers([line[3] for line in lines])
+    genuine = [int(line[4] == "bonafide") for line in lines]
+    columns: dict[str, Any] = {"label": genuine, "speaker": speakers, "attack": attacks}
+    source = FileSource(root, [f"{prefix}{line[1]}.flac" for line in lines], columns, options)
+    source.metadata |= {"classes": ["spoof", "bonafide"], "speakers": speaker_names, "attacks": attack_names}
+    return source
+
+
+def identity_json(path: str, found: dict[str, list[str]], options: SourceOptions) -> FileSource:
+    """``dataset_infor.json``: {identity: [image, …]}; pairs of identities beside it come along as metadata."""
+    names = [name for images in found.values() for name in images]
+    labels = [identity for identity, images in found.items() for _ in images]
+    root = options.root or _beside(path)
+    if options.root is None and any(name.startswith("../") for name in names):
+        climbs = max(len(n.split("/")) - len([p for p in n.split("/") if p != ".."]) for n in names)
+        raise HotlapError(
+            f"{path} names files outside its folder ({next(n for n in names if n.startswith('../'))}).",
+            f"If that is right: --root {os.path.normpath(os.path.join(root, *['..'] * climbs))}",
+        )
+    base = os.path.relpath(_beside(path), root) if not is_url(root) else ""
+    names = [os.path.normpath(os.path.join(base, n)) for n in names]
+    source = _labelled(root, names, labels, options)
+    pairs = Path(path).with_name(Path(path).name.replace("dataset_infor", "twin_pairs_infor"))
+    if pairs != Path(path) and pairs.exists():
+        classes = {name: k for k, name in enumerate(source.metadata["classes"])}
+        known = [p for p in json.loads(pairs.read_text()) if all(i in classes for i in p)]
+        source.metadata["pairs"] = [[classes[i] for i in pair] for pair in known]
+    return source

@@ -1,0 +1,94 @@
+"""Reading one file of a source, here or at an fsspec URL: whole, unchanged while we read, inside its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hotlap.pack.sources.contract import BadRow
+from hotlap.records.errors import HotlapError
+
+__all__ = ["inside", "is_url", "list_folder", "read_file", "stamp"]
+
+
+def is_url(path: str) -> bool:
+    """``s3://…``, ``gs://…``, ``http://…``: for fsspec."""
+    return "://" in path
+
+
+def _fsspec() -> Any:
+    try:
+        import fsspec
+    except ImportError as err:
+        raise HotlapError("Reading a URL needs fsspec, which is not installed.", "pip install 'hotlap[pack]'") from err
+    return fsspec
+
+
+def read_file(path: str) -> bytes:
+    """The file's bytes; BadRow when it is missing, empty, or changes while it is read."""
+    if is_url(path):
+        try:
+            with _fsspec().open(path, "rb") as remote:
+                content = bytes(remote.read())
+        except (OSError, ValueError) as err:
+            raise BadRow(f"{path} cannot be read: {err}") from err
+    else:
+        content = _read_local(path)
+    if not content:
+        raise BadRow(f"{path} is empty (0 bytes).")
+    return content
+
+
+def _read_local(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            before = os.fstat(file.fileno())
+            content = file.read()
+            after = os.stat(path)
+    except OSError as err:
+        raise BadRow(f"{path} cannot be read: {err.strerror}.") from err
+    marks = [(s.st_ino, s.st_size, s.st_mtime_ns) for s in (before, after)]
+    if marks[0] != marks[1] or len(content) != after.st_size:
+        raise BadRow(f"{path} changed while it was read.")
+    return content
+
+
+def inside(root: str, name: str) -> str:
+    """``root/name``; BadRow when that leads out of ``root`` (``..``, an absolute path, a link)."""
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise BadRow(f"{name!r} leads out of {root}.", "Pass --root, the folder that all names lie in.")
+    if is_url(root):
+        return root.rstrip("/") + "/" + name
+    path = Path(root, name)
+    if path.is_symlink() and not path.resolve().is_relative_to(Path(root).resolve()):
+        raise BadRow(f"{name!r} is a link out of {root}.")
+    return str(path)
+
+
+def stamp(path: str) -> str:
+    """What changes when the file does; without a local file, its name must do."""
+    if is_url(path):
+        return ""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "gone"
+    return f"{found.st_size}:{found.st_mtime_ns}"
+
+
+def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
+    """Names of all files below ``root`` with these suffixes, sorted, ``/`` between folders."""
+    if is_url(root):
+        system, base = _fsspec().core.url_to_fs(root)
+        found = [str(p)[len(base) :].lstrip("/") for p in system.find(base)]
+    else:
+        if not Path(root).is_dir():
+            raise HotlapError(f"{root} is not a folder.")
+        found = [
+            os.path.relpath(os.path.join(where, name), root) for where, _, names in os.walk(root) for name in names
+        ]
+    return sorted(
+        name for name in found if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith(".")
+    )

@@ -1,0 +1,128 @@
+"""WebDataset tars: files that share a name up to the first dot are one row. Read in place, never unpacked to disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tarfile
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from hotlap.pack.sources.contract import BadRow
+from hotlap.pack.sources.files import ImageReader, is_encoded
+from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
+from hotlap.pack.sources.read import stamp
+from hotlap.records.errors import HotlapError
+
+__all__ = ["TarSource", "expand_braces"]
+
+
+def expand_braces(spec: str) -> list[str]:
+    """``shard-{0000..0003}.tar`` as WebDataset writes it."""
+    found = re.search(r"\{(\d+)\.\.(\d+)\}", spec)
+    if found is None:
+        return [spec]
+    width = len(found[1])
+    numbers = range(int(found[1]), int(found[2]) + 1)
+    return [
+        name for n in numbers for name in expand_braces(f"{spec[: found.start()]}{n:0{width}d}{spec[found.end() :]}")
+    ]
+
+
+class TarSource:
+    """Rows of one or more local tars; the headers are read once, the contents when asked for."""
+
+    def __init__(self, spec: str, options: SourceOptions) -> None:
+        self._paths = expand_braces(spec)
+        self.metadata: dict[str, Any] = {"source": spec}
+        self.ragged: frozenset[str] = frozenset()
+        self._rows: list[tuple[str, int, dict[str, tuple[int, int]]]] = []
+        for number, path in enumerate(self._paths):
+            self._index(number, path)
+        if not self._rows:
+            raise HotlapError(f"{spec} holds no files.")
+        self._seen: dict[str, int] = {}
+        for index, (key, _, _) in enumerate(self._rows):
+            self._seen.setdefault(key, index)
+        image = next((s for s in self._rows[0][2] if f".{s}" in IMAGES), None)
+        if image is None:
+            self._image = ImageReader(True, options)
+        else:
+            encoded = is_encoded(options, lambda i: self._content(i, image), len(self._rows))
+            self._image = ImageReader(encoded, options)
+        if options.store != "encoded":
+            self.ragged = frozenset({"audio"} if any(f".{s}" in AUDIO for s in self._rows[0][2]) else ())
+
+    def _index(self, number: int, path: str) -> None:
+        try:
+            with tarfile.open(path, "r:") as tar:
+                for member in tar:
+                    if not member.isfile() or PurePosixPath(member.name).name.startswith("."):
+                        continue
+                    folder, base = os.path.split(member.name)
+                    stem, _, suffix = base.partition(".")
+                    key = f"{folder}/{stem}" if folder else stem
+                    if not self._rows or self._rows[-1][:2] != (key, number):
+                        self._rows.append((key, number, {}))
+                    self._rows[-1][2][suffix.lower()] = (member.offset_data, member.size)
+        except (OSError, tarfile.TarError) as err:
+            raise HotlapError(f"{path} cannot be read: {err}.", "Compressed tars must be unpacked first.") from err
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def name(self, index: int) -> str:
+        key, number, _ = self._rows[index]
+        return f"{self._paths[number]}:{key}"
+
+    def _content(self, index: int, suffix: str) -> bytes:
+        key, number, fields = self._rows[index]
+        if suffix not in fields:
+            raise BadRow(f"{key} has no .{suffix}")
+        offset, size = fields[suffix]
+        with open(self._paths[number], "rb") as file:
+            file.seek(offset)
+            content = file.read(size)
+        if len(content) != size or size == 0:
+            raise BadRow(f"{key}.{suffix} has {len(content)} of {size} bytes")
+        return content
+
+    def row(self, index: int) -> dict[str, Any]:
+        key, _, fields = self._rows[index]
+        if self._seen[key] != index:
+            raise BadRow(f"{key} is there twice (rows {self._seen[key]} and {index}).")
+        row: dict[str, Any] = {}
+        for suffix in fields:
+            row |= self._field(suffix, self._content(index, suffix))
+        return {**row, "name": key}
+
+    def _field(self, suffix: str, content: bytes) -> dict[str, Any]:
+        from hotlap.pack.sources.decode import decode_audio
+
+        last = suffix.rsplit(".", 1)[-1]
+        if f".{last}" in IMAGES:
+            return self._image(content)
+        if f".{last}" in AUDIO:
+            samples, rate = decode_audio(content)
+            return {"audio": samples, "rate": rate} if "audio" in self.ragged else {"audio": content}
+        if last in ("cls", "cls2", "index"):
+            return {"label" if last == "cls" else last: int(content)}
+        if last == "json":
+            json.loads(content)
+            return {suffix: content.decode()}
+        if last in ("txt", "text"):
+            return {suffix: content.decode()}
+        if last == "npy":
+            import io
+
+            return {suffix: np.load(io.BytesIO(content), allow_pickle=False)}
+        if last in ("pyd", "pkl", "pickle", "pt", "pth"):
+            raise BadRow(f".{suffix} is pickled: it is never unpickled.")
+        return {suffix: content}
+
+    def fingerprint(self) -> str:
+        marks = [(p, stamp(p)) for p in self._paths]
+        return f"tar {marks} {self._image.mark} {sorted(self.ragged)}"

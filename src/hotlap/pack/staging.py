@@ -1,0 +1,156 @@
+"""``hotlap stage``: a data set (packed or not) copied to a local disk, once, whole, and proved equal.
+
+The source is only read. Space is looked at first. A copy that was interrupted goes on where it was. Each file appears
+under its name only when what lies on the disk has the hash of what was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotlap.pack.sources.read import is_url, list_folder
+from hotlap.records.errors import HotlapError
+
+__all__ = ["Staged", "stage"]
+
+_BLOCK = 4 << 20
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a staging did."""
+
+    files: int
+    copied_files: int
+    total_bytes: int
+    copied_bytes: int
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+    size_bytes: int
+    mtime_ns: int | None
+
+
+def stage(source: str, target: str | Path, progress: Callable[[int, int], None] | None = None) -> Staged:
+    """Copy the folder (or URL, or single file) ``source`` into the folder ``target``."""
+    folder = Path(target)
+    if not is_url(source) and Path(source).is_file():
+        root, names = str(Path(source).parent), [Path(source).name]
+    else:
+        root, names = source, list_folder(source, ("",))
+    if not names:
+        raise HotlapError(f"{source} holds no files to stage.")
+    if not is_url(root) and folder.resolve().is_relative_to(Path(root).resolve()):
+        raise HotlapError(f"{folder} lies in {root}: a folder cannot be staged into itself.")
+    files = [_look(root, name) for name in names]
+    todo = [f for f in files if not _is_staged(folder / f.name, f)]
+    already = sum(_partial(folder / f.name).stat().st_size for f in todo if _partial(folder / f.name).exists())
+    needed = sum(f.size_bytes for f in todo) - already
+    _check_space(folder, needed)
+    total, done = sum(f.size_bytes for f in files), sum(f.size_bytes for f in files if f not in todo)
+    for file in todo:
+        try:
+            _copy(root, file, folder / file.name)
+        except OSError as err:
+            raise HotlapError(
+                f"Staging {file.name} failed: {err.strerror or err}.",
+                "Run the same command again: it goes on from there.",
+            ) from err
+        done += file.size_bytes
+        if progress is not None:
+            progress(done, total)
+    return Staged(len(files), len(todo), total, sum(f.size_bytes for f in todo))
+
+
+def _look(root: str, name: str) -> _File:
+    if is_url(root):
+        import fsspec
+
+        info = fsspec.open(f"{root.rstrip('/')}/{name}").fs.info(f"{root.rstrip('/')}/{name}")
+        if info.get("size") is None:
+            raise HotlapError(f"{root}/{name} does not tell its size.")
+        return _File(name, int(info["size"]), None)
+    found = os.stat(Path(root, name))
+    return _File(name, found.st_size, found.st_mtime_ns)
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
+
+
+def _is_staged(path: Path, file: _File) -> bool:
+    if not path.exists():
+        return False
+    found = path.stat()
+    return found.st_size == file.size_bytes and file.mtime_ns in (None, found.st_mtime_ns)
+
+
+def _check_space(folder: Path, needed: int) -> None:
+    place = folder
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise HotlapError(
+            f"{folder} has room for {free} bytes, {needed} are needed.", "Free some space, or stage to another disk."
+        )
+
+
+def _open(root: str, name: str) -> Any:
+    if is_url(root):
+        import fsspec
+
+        return fsspec.open(f"{root.rstrip('/')}/{name}", "rb").open()
+    return open(Path(root, name), "rb")
+
+
+def _copy(root: str, file: _File, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = _partial(path)
+    done = partial.stat().st_size if partial.exists() else 0
+    if done > file.size_bytes:
+        partial.unlink()
+        done = 0
+    read = hashlib.sha256()
+    with _open(root, file.name) as source, open(partial, "ab") as out:
+        left = done
+        while left:  # what an earlier run has written must be what the source holds: hashed again, not copied again
+            block = source.read(min(_BLOCK, left))
+            if not block:
+                raise HotlapError(f"{file.name} became shorter while it was staged.", "Start again once it is whole.")
+            read.update(block)
+            left -= len(block)
+        while block := source.read(_BLOCK):
+            out.write(block)
+            read.update(block)
+        out.flush()
+        os.fsync(out.fileno())
+    written = _hash(partial)
+    if written != read.hexdigest() or partial.stat().st_size != file.size_bytes or _changed(root, file):
+        partial.unlink()
+        raise HotlapError(
+            f"{file.name}: the copy does not equal the source.", "The source changed, or a disk is failing."
+        )
+    if file.mtime_ns is not None:
+        os.utime(partial, ns=(file.mtime_ns, file.mtime_ns))
+    os.replace(partial, path)
+
+
+def _changed(root: str, file: _File) -> bool:
+    return not is_url(root) and _look(root, file.name) != file
+
+
+def _hash(path: Path) -> str:
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            found.update(block)
+    return found.hexdigest()

@@ -1,0 +1,71 @@
+"""Encoded images (JPEG, PNG): decoded batch by batch, the crop copied out of the decoded picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from hotlap.pack.draws import Draws
+from hotlap.pack.reader import Indices, Pack
+from hotlap.pack.sources.contract import BadRow
+from hotlap.pack.sources.decode import decode_image
+from hotlap.pack.views.contract import Buffers
+from hotlap.pack.views.convert import Convert
+from hotlap.records.errors import HotlapError
+
+if TYPE_CHECKING:
+    from hotlap.pack.views.image import Image
+
+__all__ = ["EncodedImages"]
+
+
+class EncodedImages:
+    """Files of a ``bytes`` column as batches; all must be at least as large as the crop."""
+
+    def __init__(self, view: Image, pack: Pack, name: str, batch: int) -> None:
+        if view.crop is None:
+            raise HotlapError(f"Column {name!r} holds encoded images, which may differ in size: give Image a crop.")
+        self._view, self._pack, self._name, self._batch = view, pack, name, batch
+        self._crop, self._convert = view.crop, Convert(view, 3, view.crop)
+
+    def allocate(self) -> Buffers:
+        return {self._name: self._convert.allocate(self._batch)}
+
+    def fill(self, buffers: Buffers, rows: Indices, draws: Draws, flipped: int) -> dict[str, Any]:
+        out = buffers[self._name][: len(rows)]
+        down, along = draws.uniform("crop-top"), draws.uniform("crop-left")
+        if self._view.at == "center":
+            down = along = np.full(len(rows), 0.5)
+        starts, sizes = self._pack.starts(self._name, rows), self._pack.lengths(self._name, rows)
+        height, width = self._crop
+        for k, row in enumerate(rows):
+            pixels = self._decode(int(row), int(starts[k]), int(sizes[k]))
+            free = pixels.shape[0] - height, pixels.shape[1] - width
+            if min(free) < 0:
+                raise HotlapError(f"Row {row} has {pixels.shape[:2]} pixels, less than the crop {self._crop}.")
+            moving = 0 if self._view.at == "center" else 1
+            top, left = int(down[k] * (free[0] + moving)), int(along[k] * (free[1] + moving))
+            window = pixels[top : top + height, left : left + width]
+            planes = window.transpose(2, 0, 1)
+            if k < flipped:
+                planes = planes[:, :, ::-1]
+            self._convert.block(torch.from_numpy(np.ascontiguousarray(planes))[None], out[k : k + 1])
+        return {self._name: out}
+
+    def _decode(self, row: int, start: int, size: int) -> np.ndarray[Any, Any]:
+        """[height, width, 3]."""
+        content = self._pack.memory.array[start : start + size]
+        try:
+            import simplejpeg
+
+            if size > 2 and content[0] == 0xFF and content[1] == 0xD8:
+                found: np.ndarray[Any, Any] = simplejpeg.decode_jpeg(content, "RGB")
+                return found
+        except (ImportError, ValueError):  # not installed, or a kind of JPEG it does not know: Pillow below
+            pass
+        try:
+            return decode_image(content.tobytes()).transpose(1, 2, 0)
+        except BadRow as err:
+            raise HotlapError(f"Row {row} of column {self._name!r} cannot be decoded: {err.what}") from err

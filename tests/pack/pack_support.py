@@ -1,0 +1,61 @@
+"""Sources and files that the tests of packing share."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+
+class Rows:
+    """A source made of a list; a row that is an exception is raised."""
+
+    def __init__(self, rows: list[Any], ragged: frozenset[str] = frozenset()) -> None:
+        self.rows, self.ragged, self.metadata = rows, ragged, {"made_by": "test"}
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def name(self, index: int) -> str:
+        return f"row-{index}"
+
+    def row(self, index: int) -> dict[str, Any]:
+        self.asked.append(index)
+        if isinstance(self.rows[index], BaseException):
+            raise self.rows[index]
+        return dict(self.rows[index])
+
+    def fingerprint(self) -> str:
+        return f"rows {len(self.rows)}"
+
+
+def mixed(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows of every kind of column."""
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            "image": rng.integers(0, 256, (3, 12, 10), dtype=np.uint8),
+            "label": k % 5,
+            "audio": rng.integers(-99, 99, int(rng.integers(0, 50)), dtype=np.int16),
+            "boxes": rng.random((k % 4, 4), dtype=np.float32),
+            "file": rng.bytes(k % 9),
+            "name": f"größe-{k}",
+        }
+        for k in range(count)
+    ]
+
+
+RAGGED = frozenset({"audio", "boxes"})
+
+
+def jpeg(seed: int, size: tuple[int, int] = (32, 24), kind: str = "JPEG") -> bytes:
+    """A smooth random picture, (width, height)."""
+    from PIL import Image
+
+    rng = np.random.default_rng(seed)
+    small = Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8))
+    out = io.BytesIO()
+    small.resize(size).save(out, kind)
+    return out.getvalue()

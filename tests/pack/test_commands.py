@@ -1,0 +1,85 @@
+"""``hotlap pack`` and ``hotlap stage`` as a person calls them; and the loader without the rest of Hotlap."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pack_support import jpeg
+
+from hotlap.cli.main import main
+
+
+def test_pack_inspect_verify_stage(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = str(tmp_path / "p.pack")
+    assert main(["pack", str(pictures), target, "--processes", "1"]) == 0
+    assert "6 rows" in capsys.readouterr().out
+    assert main(["pack", "inspect", target]) == 0
+    shown = capsys.readouterr().out
+    assert "uint8" in shown and "3 x 24 x 32" in shown and "classes: ['cat', 'dog']" in shown
+    assert main(["pack", "verify", target]) == 0
+    assert main(["stage", target, str(tmp_path / "q.pack")]) == 0
+    part = next((tmp_path / "q.pack").glob("*.arrow"))
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    capsys.readouterr()
+    assert main(["pack", "verify", str(tmp_path / "q.pack")]) == 1
+    assert part.name in capsys.readouterr().out
+
+
+def test_quarantine_is_told(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (pictures / "cat" / "1.jpg").write_bytes(b"")
+    command = ["pack", str(pictures), str(tmp_path / "p"), "--processes", "1"]
+    assert main(command) == 1
+    assert "cat/1.jpg is empty" in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "p" / "pack.json").exists()
+    assert main([*command[:2], str(tmp_path / "q"), "--on-error", "quarantine"]) == 0
+    assert "left out: 1" in capsys.readouterr().out
+
+
+def test_bench_compares(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for k in range(20):
+        (pictures / "dog" / f"x{k}.jpg").write_bytes(jpeg(k))
+    main(["pack", str(pictures), str(tmp_path / "p"), "--processes", "1"])
+    assert main(["pack", "bench", str(tmp_path / "p"), "--batch", "4", "--budget", "1", "--crop", "16x16"]) == 0
+    shown = capsys.readouterr().out
+    assert "hotlap.pack, inline" in shown and "DataLoader, sample by sample" in shown
+
+
+@pytest.mark.parametrize("arguments", [
+    ["nowhere", "p"], [".", "p", "--size", "0x5"], ["inspect", "nowhere"], ["verify", "nowhere"], ["bench", "nowhere"],
+    [".", "p", "--processes", "0"],
+])  # fmt: skip
+def test_bad_calls(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(["pack", *arguments])
+    except SystemExit as err:
+        code = int(str(err.code))
+    assert code in (1, 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+ALONE = """
+import sys
+from hotlap.pack import Loader, Image, pack, open_source
+import hotlap.pack.augment, hotlap.pack.ways
+rooms = {m.split(".")[1] for m in sys.modules if m.startswith("hotlap.")}
+assert rooms <= {"pack", "records"}, rooms
+assert not {"rich", "yaml", "scipy", "psutil", "jinja2"} & set(sys.modules), "only torch and numpy"
+assert "pyarrow" not in sys.modules, "reading needs no Arrow library"
+"""
+
+
+def test_usable_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_packing_processes_do_without_torch() -> None:
+    code = "import sys, hotlap.pack.packer, hotlap.pack.sources.listed; assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

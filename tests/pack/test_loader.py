@@ -1,0 +1,357 @@
+"""What a batch holds: the right pixels in every layout, each row once, the same after a resume, never overwritten."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pack_support import jpeg, mixed
+
+from hotlap.pack import (
+    BlockShuffle,
+    Clip,
+    Flat,
+    Image,
+    Loader,
+    LoaderSettings,
+    Pack,
+    PackedDataset,
+    Padded,
+    Sequential,
+    Shuffle,
+    as_is,
+)
+from hotlap.pack.threads import one_thread
+from hotlap.records.errors import HotlapError
+
+Make = Callable[..., Pack]
+INLINE, BACKGROUND = LoaderSettings(mode="inline"), LoaderSettings(mode="background", threads=2, ahead=3)
+
+
+def pictures(count: int, interleaved: bool = False) -> list[dict[str, Any]]:
+    """Images whose pixels tell where they come from."""
+    rng = np.random.default_rng(0)
+    rows = [{"image": rng.integers(0, 256, (3, 20, 17), dtype=np.uint8), "label": k} for k in range(count)]
+    return [{**r, "image": r["image"].transpose(1, 2, 0)} for r in rows] if interleaved else rows
+
+
+def find_crop(image: np.ndarray, crop: np.ndarray) -> list[tuple[int, int, bool]]:
+    """Where in ``image`` the crop lies, and whether it is mirrored."""
+    h, w = crop.shape[1:]
+    places = itertools.product(range(image.shape[1] - h + 1), range(image.shape[2] - w + 1), (False, True))
+    return [(y, x, flip) for y, x, flip in places
+            if np.array_equal(image[:, y : y + h, x : x + w][:, :, :: -1 if flip else 1], crop)]  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [INLINE, BACKGROUND])
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("layout", ["nchw", "channels_last"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.bfloat16])
+def test_crops_are_windows_of_their_images(make: Make, settings: LoaderSettings, interleaved: bool, layout: str,
+                                           dtype: torch.dtype) -> None:  # fmt: skip
+    rows = pictures(37)
+    pack = make(pictures(37, interleaved), part_bytes=9000)
+    view = Image(crop=(8, 7), flip=0.5, layout=layout, dtype=dtype)
+    places = []
+    for batch in Loader(pack, 10, {"image": view, "label": None}, settings=settings):
+        images = batch["image"]
+        assert images.dtype == dtype and images.shape[1:] == (3, 8, 7)
+        assert images.is_contiguous(memory_format=torch.channels_last) == (layout == "channels_last")
+        assert batch["row"].tolist() == batch["label"].tolist()
+        for image, label in zip(images, batch["label"].tolist(), strict=True):
+            found = find_crop(rows[label]["image"], image.to(torch.uint8).numpy())
+            assert len(found) == 1
+            places += found
+    assert len(places) == 37
+    assert len({(y, x) for y, x, _ in places}) > 20 and 5 < sum(flip for *_, flip in places) < 32
+
+
+@pytest.mark.parametrize("layout", ["nchw", "channels_last"])
+@pytest.mark.parametrize(("mean", "std"), [(127.5, 128.0), ((123.0, 117.0, 104.0), (58.0, 57.0, 56.0)), (None, 255.0)])
+def test_normalisation(make: Make, layout: str, mean: Any, std: Any) -> None:
+    rows = pictures(9)
+    batch = next(iter(Loader(make(rows), 9, {"image": Image(mean=mean, std=std, layout=layout)}, Sequential())))
+    shift, scale = (torch.tensor(0.0 if v is None else v).reshape(-1, 1, 1) for v in (mean, std))
+    wanted = (torch.from_numpy(np.stack([r["image"] for r in rows])).float() - shift) / scale
+    assert torch.allclose(batch["image"], wanted, atol=1e-5)
+
+
+def test_centre_and_mask_together(make: Make) -> None:
+    rows = [{**r, "mask": r["image"][:1]} for r in pictures(12)]
+    pack = make(rows)
+    centre = next(iter(Loader(pack, 12, {"image": Image((8, 7), at="center")}, Sequential())))
+    assert np.array_equal(centre["image"][3].numpy(), rows[3]["image"][:, 6:14, 5:12])
+    view = Image((8, 7), flip=0.5)
+    both = next(iter(Loader(pack, 12, {"image": view, "mask": view})))
+    assert torch.equal(both["image"][:, :1], both["mask"])
+
+
+def epochs(loader: Loader, count: int) -> Iterator[dict[str, Any]]:
+    for _ in range(count):
+        yield from loader
+
+
+def test_each_row_once_and_another_order_each_epoch(make: Make) -> None:
+    for order in (Shuffle(3), BlockShuffle(3, block_rows=4, window_blocks=3)):
+        loader = Loader(make(mixed(50), f"{order}".split("(")[0]), 8, {"label": None}, order)
+        first, second = ([r for b in loader for r in b["row"].tolist()] for _ in range(2))
+        assert sorted(first) == sorted(second) == list(range(50)) and first != second and first != sorted(first)
+        assert len(loader) == 7
+
+
+def snapshot(batches: Any) -> list[tuple[list[int], bytes]]:
+    return [(b["row"].tolist(), b["image"].numpy().tobytes()) for b in batches]
+
+
+@pytest.mark.parametrize("settings", [INLINE, BACKGROUND])
+@pytest.mark.parametrize("stop", [0, 3, 5, 9])
+def test_a_resume_gives_the_very_next_batch(make: Make, settings: LoaderSettings, stop: int) -> None:
+    pack = make(pictures(40))
+    views = {"image": Image((8, 8), flip=0.5)}
+    whole = snapshot(epochs(Loader(pack, 8, views, Shuffle(1), settings=settings), 3))
+    left = Loader(pack, 8, views, Shuffle(1), settings=settings)
+    assert snapshot(itertools.islice(epochs(left, 3), stop)) == whole[:stop]
+    state = left.state_dict()
+    resumed = Loader(pack, 8, views, Shuffle(1), settings=settings)
+    resumed.load_state_dict(state)
+    assert snapshot(itertools.islice(epochs(resumed, 3), len(whole) - stop)) == whole[stop:]
+    other = Loader(pack, 5, views, Shuffle(1))
+    with pytest.raises(HotlapError, match="batch_size"):
+        other.load_state_dict(state)
+
+
+def test_threads_and_placement_do_not_change_batches(make: Make) -> None:
+    pack = make(pictures(40))
+    views = {"image": Image((8, 8), flip=0.5)}
+    runs = [snapshot(epochs(Loader(pack, 8, views, settings=LoaderSettings(mode=mode, threads=n)), 12))
+            for mode, n in (("inline", 1), ("background", 3), ("auto", 1))]  # fmt: skip
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_auto_decides_by_the_times_it_is_told() -> None:
+    from hotlap.pack.placement import Placement
+
+    for better in (True, False):
+        placement = Placement("auto")
+        for _ in range(200):
+            placement.note(0.010 if placement.background == better else 0.013)
+        assert placement.decided and placement.background == better
+
+
+def test_a_batch_that_is_kept_is_not_overwritten(make: Make) -> None:
+    loader = Loader(make(pictures(64)), 8, {"image": Image()}, settings=BACKGROUND)
+    kept = [b["image"] for b in epochs(loader, 3)]
+    copies = [b["image"].clone() for b in epochs(Loader(loader.pack, 8, {"image": Image()}), 3)]
+    assert all(torch.equal(a, b) for a, b in zip(kept, copies, strict=True))
+    views = [b["image"][0, 0].numpy() for b in Loader(loader.pack, 8, {"image": Image()})]
+    assert all(np.array_equal(v, c[0, 0].numpy()) for v, c in zip(views, copies[:8], strict=True))
+
+
+def test_buffers_are_used_again(make: Make) -> None:
+    loader = Loader(make(pictures(64)), 8, {"image": Image()}, settings=BACKGROUND)
+    for _ in epochs(loader, 10):
+        pass
+    assert loader._maker.ring.allocated <= BACKGROUND.ahead + BACKGROUND.threads + 3
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_share_an_epoch(make: Make, world: int) -> None:
+    pack = make(mixed(50))
+    parts = [[r for b in Loader(pack, 4, {"label": None}, settings=LoaderSettings(rank=k, world=world)) for r in
+              b["row"].tolist()] for k in range(world)]  # fmt: skip
+    assert len({len(p) for p in parts}) == 1, "every rank takes as many steps"
+    assert set(itertools.chain(*parts)) == set(range(50))
+    assert sum(map(len, parts)) - 50 < world
+
+
+def test_leaving_an_epoch_begins_the_next(make: Make) -> None:
+    loader = Loader(make(mixed(40)), 8, {"label": None}, settings=BACKGROUND)
+    next(iter(loader))
+    assert len(list(loader)) == 5 and loader.epoch == 2
+    loader.set_epoch(0)
+    again = [b["row"].tolist() for b in loader]
+    assert again == [b["row"].tolist() for b in Loader(loader.pack, 8, {"label": None})]
+
+
+def test_drop_last_and_short_packs(make: Make) -> None:
+    pack = make(mixed(21))
+    assert [len(b["row"]) for b in Loader(pack, 8)] == [8, 8, 5]
+    assert [len(b["row"]) for b in Loader(pack, 8, drop_last=True)] == [8, 8]
+    assert list(Loader(pack, 30, drop_last=True)) == []
+
+
+def test_every_column_as_stored(make: Make) -> None:
+    rows = mixed(30)
+    for batch in Loader(make(rows), 7, order=Sequential()):
+        for k, row in enumerate(batch["row"].tolist()):
+            assert batch["name"][k] == rows[row]["name"] and batch["file"][k] == rows[row]["file"]
+            for name in ("audio", "boxes"):
+                length = int(batch[f"{name}_length"][k])
+                assert (
+                    np.array_equal(batch[name][k, :length].numpy(), rows[row][name])
+                    and not batch[name][k, length:].any()
+                )
+
+
+def test_flat_and_padded(make: Make) -> None:
+    rows = mixed(12)
+    batch = next(iter(Loader(make(rows), 12, {"boxes": Flat(), "audio": Padded(7)}, Sequential())))
+    assert np.array_equal(batch["boxes"].numpy(), np.concatenate([r["boxes"] for r in rows]))
+    assert (batch["audio"][0, len(rows[0]["audio"]) :] == 7).all()
+
+
+@pytest.mark.parametrize("short", ["repeat", "zero"])
+def test_clips(make: Make, short: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"audio": rng.integers(-30000, 30000, n, dtype=np.int16)} for n in (0, 3, 19, 20, 21, 50, 400)]
+    loader = Loader(make(rows), 7, {"audio": Clip(20, short=short)}, Sequential())
+    seen = set()
+    for batch in epochs(loader, 30):
+        for clip, row in zip((batch["audio"] * 32768).round().short().numpy(), rows, strict=True):
+            whole = row["audio"]
+            if len(whole) >= 20:
+                starts = [k for k in range(len(whole) - 19) if np.array_equal(whole[k : k + 20], clip)]
+                assert len(starts) == 1
+                seen.add((len(whole), starts[0]))
+            elif short == "zero" or not len(whole):
+                assert np.array_equal(clip, np.pad(whole, (0, 20 - len(whole))))
+            else:
+                assert np.array_equal(clip, np.resize(whole, 20))
+    assert (20, 0) in seen and {(21, 0), (21, 1)} <= seen and len(seen) > 25
+
+
+def test_clips_at_the_start_as_stored(make: Make) -> None:
+    rows = [{"audio": np.arange(k, k + 40, dtype=np.int16)} for k in range(5)]
+    batch = next(iter(Loader(make(rows), 5, {"audio": Clip(8, at="start", dtype=None)}, Sequential())))
+    assert np.array_equal(batch["audio"].numpy(), np.stack([r["audio"][:8] for r in rows]))
+
+
+def test_encoded_images(make: Make) -> None:
+    from hotlap.pack.sources.decode import decode_image
+
+    rows = [{"image": jpeg(k, (24 + k, 20)), "label": k} for k in range(8)]
+    pack = make(rows)
+    for batch in Loader(pack, 4, {"image": Image((16, 15), flip=0.5), "label": None}):
+        for image, label in zip(batch["image"], batch["label"].tolist(), strict=True):
+            assert find_crop(decode_image(rows[label]["image"]), image.to(torch.uint8).numpy())
+    with pytest.raises(HotlapError, match="less than the crop"):
+        next(iter(Loader(pack, 4, {"image": Image((50, 15))})))
+
+
+def test_damage_found_by_a_thread_reaches_the_training(make: Make) -> None:
+    pack = make(pictures(40))
+    part = pack.manifest.parts[-1]
+    path = pack.folder / part.file
+    content = bytearray(path.read_bytes())
+    content[part.chunks[-1].data["image"]] ^= 255
+    path.write_bytes(content)
+    for settings in (INLINE, BACKGROUND):
+        with pytest.raises(HotlapError, match=f"{part.file} is damaged"):
+            list(Loader(pack.folder, 8, settings=settings))
+
+
+def test_what_cannot_be_asked_for(make: Make) -> None:
+    pack = make(mixed(10))
+    for views, message in (({"nothing": None}, "has no column 'nothing'.*image"), ({"label": Image()}, "not images"),
+                           ({"image": Image((99, 9))}, "does not fit"), ({"image": Clip(5)}, "varying length"),
+                           ({"image": Image(at="left")}, "random or center"), ({"audio": Clip(0)}, "positive"),
+                           ({"image": Image(mean=(1, 2))}, "2 numbers"),
+                           ({"image": Image(dtype=torch.uint8, std=2)}, "on the device")):  # fmt: skip
+        with pytest.raises(HotlapError, match=message):
+            Loader(pack, 4, views)  # type: ignore[arg-type]
+    for bad in (LoaderSettings(mode="fast"), LoaderSettings(rank=2, world=2), LoaderSettings(threads=0)):
+        with pytest.raises(HotlapError):
+            Loader(pack, 4, settings=bad)
+
+
+def test_random_generators_are_left_alone(make: Make) -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    for _ in Loader(make(pictures(20)), 5, {"image": Image((8, 8), flip=0.5)}):
+        pass
+    assert torch.equal(before[0], torch.get_rng_state()) and (before[1] == np.random.get_state()[1]).all()
+
+
+def test_threads_of_the_training_are_left_alone() -> None:
+    import threading
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    seen: list[int] = []
+
+    def elsewhere() -> None:
+        with one_thread():
+            seen.append(torch.get_num_threads())
+            seen.append(int(torch.ones(1 << 20).sum()))
+
+    try:
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        with one_thread():
+            seen.append(torch.get_num_threads())
+        assert torch.get_num_threads() == 2 and seen == [1, 1 << 20, 1]
+        later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+        later.start()
+        later.join()
+        assert seen[-1] == 2, "threads that start later are not ours to change either"
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_packed_dataset_in_a_data_loader(make: Make) -> None:
+    from torch.utils.data import DataLoader
+
+    rows = mixed(23)
+    data = PackedDataset(make(rows).folder)
+    assert len(data) == 23 and data[4]["name"] == "größe-4" and int(data[4]["label"]) == 4
+    for workers in (0, 2):
+        loader = DataLoader(data, 5, shuffle=True, collate_fn=as_is, num_workers=workers)
+        seen = [n for batch in loader for n in batch["name"]]
+        assert sorted(seen) == sorted(r["name"] for r in rows)
+
+
+def test_nothing_is_left_open(make: Make) -> None:
+    import psutil
+
+    pack = make(pictures(40))
+    mine = psutil.Process()
+
+    def mapped() -> int:
+        return sum(str(pack.folder) in m.path for m in mine.memory_maps(grouped=False))
+
+    loader = Loader(pack.folder, 8, settings=BACKGROUND)
+    for _ in loader:
+        break
+    assert mapped() > 0
+    loader.close()
+    del loader, pack.memory
+    gc.collect()
+    pack_folder_maps = mapped()
+    assert pack_folder_maps == 0
+
+
+def test_crop_and_mirroring_belong_to_the_sample_not_to_its_batch(make: Make) -> None:
+    pack = make(pictures(40))
+    views = {"image": Image((8, 8), flip=0.5)}
+    runs = []
+    for size in (5, 8, 40):
+        batches = Loader(pack, size, views, Shuffle(2), settings=BACKGROUND)
+        runs.append(
+            sorted((int(r), x.numpy().tobytes()) for b in batches for r, x in zip(b["row"], b["image"], strict=True))
+        )
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_packed_dataset_can_be_sent_to_a_spawned_worker_after_use(make: Make) -> None:
+    import pickle
+
+    data = PackedDataset(make(mixed(9)).folder)
+    before = data[3]["name"]
+    assert pickle.loads(pickle.dumps(data))[3]["name"] == before

@@ -1,0 +1,175 @@
+"""Packing: killed, full, damaged, repeated, appended to; one process or several give the same pack."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pack_support import RAGGED, Rows, mixed
+
+from hotlap.pack import Pack, PackSettings, pack, verify
+from hotlap.records.errors import HotlapError
+
+SMALL = {"chunk_bytes": 2000, "part_bytes": 8000}
+
+SLOW = """
+import sys, time
+import numpy as np
+from hotlap.pack import PackSettings, pack
+
+class Slow:
+    ragged, metadata = frozenset(), {}
+    def __len__(self): return 60
+    def name(self, index): return str(index)
+    def row(self, index):
+        open(sys.argv[2], "a").write(f"{index}\\n")
+        time.sleep(float(sys.argv[3]))
+        return {"x": np.full(100, index), "label": index}
+    def fingerprint(self): return "slow"
+
+if __name__ == "__main__":
+    pack(Slow(), sys.argv[1], PackSettings(chunk_bytes=2000, part_bytes=8000))
+"""
+
+
+def run_slow(tmp_path: Path, wait_s: str) -> subprocess.Popen[bytes]:
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    return subprocess.Popen([sys.executable, str(script), str(tmp_path / "p"), str(tmp_path / "log"), wait_s])
+
+
+def test_a_killed_packing_is_no_pack_and_goes_on(tmp_path: Path) -> None:
+    first = run_slow(tmp_path, "0.03")
+    deadline = time.monotonic() + 60
+    while len(list((tmp_path / "p").glob(".packing/part-*.json"))) < 2:
+        assert time.monotonic() < deadline and first.poll() is None
+        time.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    with pytest.raises(HotlapError, match="interrupted"):
+        Pack(tmp_path / "p")
+    before = len((tmp_path / "log").read_text().splitlines())
+    assert run_slow(tmp_path, "0").wait(60) == 0
+    found = Pack(tmp_path / "p")
+    assert found.values("label").tolist() == list(range(60))
+    assert np.array_equal(found.values("x")[:, 0], np.arange(60))
+    read_again = len((tmp_path / "log").read_text().splitlines()) - before
+    assert read_again < 60 - 10, "finished parts must not be packed again"
+    assert verify(tmp_path / "p") == []
+    assert not [p for p in (tmp_path / "p").iterdir() if p.name.startswith(".")], "nothing temporary may be left"
+
+
+def test_another_source_does_not_continue_an_interrupted_packing(tmp_path: Path) -> None:
+    rows: list[Any] = mixed(40)
+    rows[35] = ValueError("broken")
+    with pytest.raises(HotlapError, match="row-35: broken"):
+        pack(Rows(rows, RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    with pytest.raises(HotlapError, match="interrupted packing of another source"):
+        pack(Rows(mixed(41), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    again = Rows(mixed(40), RAGGED)
+    pack(again, tmp_path / "p", PackSettings(**SMALL))
+    assert 0 < len(again.asked) < 40
+
+
+def test_processes_make_the_same_pack(tmp_path: Path) -> None:
+    one = pack(Rows(mixed(80), RAGGED), tmp_path / "one", PackSettings(**SMALL))
+    two = pack(Rows(mixed(80), RAGGED), tmp_path / "two", PackSettings(processes=2, **SMALL))
+    assert one.rows == two.rows == 80
+    a, b = Pack(tmp_path / "one"), Pack(tmp_path / "two")
+    assert all(np.array_equal(a.row(k)["image"], b.row(k)["image"]) for k in range(80))
+
+
+def test_stop_leaves_no_pack_behind(tmp_path: Path) -> None:
+    rows: list[Any] = [OSError("gone"), *mixed(3)]
+    with pytest.raises(HotlapError, match="Cannot pack row-0: gone"):
+        pack(Rows(rows, RAGGED), tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+def test_quarantine_leaves_out_and_lists(tmp_path: Path) -> None:
+    rows: list[Any] = mixed(40)
+    wrong = mixed(1)[0] | {"image": np.zeros((3, 5, 5), np.uint8)}
+    rows[0], rows[7], rows[8] = ValueError("bad magic"), wrong, {"other": 1}
+    shown: list[tuple[int, int]] = []
+    found = pack(Rows(rows, RAGGED), tmp_path / "p", PackSettings(on_error="quarantine", **SMALL),
+                 lambda done, total: shown.append((done, total)))  # fmt: skip
+    assert found.rows == 37 and found.left_out == 3
+    listed = [json.loads(line) for line in (tmp_path / "p" / "left_out.jsonl").read_text().splitlines()]
+    assert [entry["name"] for entry in listed] == ["row-0", "row-7", "row-8"]
+    assert "bad magic" in listed[0]["reason"] and "(3, 5, 5)" in listed[1]["reason"]
+    assert Pack(tmp_path / "p").row(0)["name"] == "größe-1"
+    assert shown[0] == (0, 40) and shown[-1] == (40, 40) and shown == sorted(shown)
+
+
+def test_nothing_can_be_packed(tmp_path: Path) -> None:
+    rows: list[Any] = [ValueError("no")] * 3
+    for how in ("stop", "quarantine"):
+        with pytest.raises(HotlapError, match="no"):
+            pack(Rows(rows), tmp_path / how, PackSettings(on_error=how))
+    with pytest.raises(HotlapError, match="empty"):
+        pack(Rows([]), tmp_path / "none")
+
+
+def test_append(tmp_path: Path) -> None:
+    pack(Rows(mixed(20), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    reader = Pack(tmp_path / "p")
+    with pytest.raises(HotlapError, match="--append"):
+        pack(Rows(mixed(5), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    pack(Rows(mixed(15, seed=1), RAGGED), tmp_path / "p", PackSettings(append=True, **SMALL))
+    assert len(reader) == 20 and reader.row(19)["name"] == "größe-19", "a reader keeps what it opened"
+    grown = Pack(tmp_path / "p")
+    assert len(grown) == 35
+    assert np.array_equal(grown.row(20)["image"], mixed(1, seed=1)[0]["image"])
+    assert verify(tmp_path / "p") == []
+    with pytest.raises(HotlapError, match="has columns"):
+        pack(Rows([{"x": 1}]), tmp_path / "p", PackSettings(append=True))
+    assert len(Pack(tmp_path / "p")) == 35
+
+
+def test_two_packings_of_one_folder(tmp_path: Path) -> None:
+    from hotlap.pack.plan_parts import locked
+
+    with locked(tmp_path / "p"), pytest.raises(HotlapError, match="packed by another process"):
+        pack(Rows(mixed(3), RAGGED), tmp_path / "p")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_is_told_and_finished_parts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hotlap.pack import part_writer
+
+    def full(self: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    whole = part_writer.PartWriter._write_chunk
+    calls = iter(range(1000))
+    monkeypatch.setattr(part_writer.PartWriter, "_write_chunk",
+                        lambda self: full(self) if next(calls) >= 9 else whole(self))  # fmt: skip
+    with pytest.raises(HotlapError, match=r"disk of .* is full"):
+        pack(Rows(mixed(60), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    kept = sorted(p.name for p in (tmp_path / "p").glob("part-*.arrow"))
+    assert kept and not list((tmp_path / "p").glob("*.tmp")) and not list((tmp_path / "p").glob(".part*"))
+    monkeypatch.undo()
+    pack(Rows(mixed(60), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    assert len(Pack(tmp_path / "p")) == 60
+
+
+def test_values_that_do_not_fit(make: Callable[..., Pack], tmp_path: Path) -> None:
+    good = {"x": np.zeros(3, np.uint8)}
+    for bad, message in (({"x": np.zeros(4, np.uint8)}, "shape"), ({"x": np.zeros(3)}, "holds uint8"),
+                         ({"x": np.array([1, 2, 300])}, "beyond"), ({"x": "text"}, "cannot|holds|shape"),
+                         ({}, "has columns")):  # fmt: skip
+        with pytest.raises(HotlapError, match=message):
+            pack(Rows([good, bad]), tmp_path / message)
+    with pytest.raises(HotlapError, match="cannot store"):
+        pack(Rows([{"x": np.array([object()])}]), tmp_path / "object")
+    with pytest.raises(HotlapError, match="cannot store"):
+        pack(Rows([{"x": 1 + 2j}]), tmp_path / "complex")

@@ -1,0 +1,289 @@
+"""Every kind of source: what it finds, and what it says of files that are not what they seem."""
+
+from __future__ import annotations
+
+import http.server
+import io
+import json
+import os
+import struct
+import tarfile
+import threading
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+from pack_support import jpeg
+
+from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
+from hotlap.pack.sources.contract import BadRow
+from hotlap.pack.sources.decode import decode_image
+from hotlap.records.errors import HotlapError
+
+
+def packed(spec: str, folder: Path, **options: object) -> Pack:
+    pack(open_source(spec, SourceOptions(**options)), folder)  # type: ignore[arg-type]
+    return Pack(folder)
+
+
+def test_image_folder(pictures: Path, tmp_path: Path) -> None:
+    found = packed(str(pictures), tmp_path / "p")
+    assert found.metadata["classes"] == ["cat", "dog"] and found.values("label").tolist() == [0, 0, 0, 1, 1, 1]
+    assert found.row(4)["name"] == "dog/4.jpg"
+    assert np.array_equal(found.row(4)["image"], decode_image(jpeg(4)))
+
+
+def test_images_of_many_sizes_stay_encoded_or_are_resized(pictures: Path, tmp_path: Path) -> None:
+    (pictures / "dog" / "9.png").write_bytes(jpeg(9, (50, 40), "PNG"))
+    found = packed(str(pictures), tmp_path / "auto")
+    assert found.columns["image"].kind == "bytes" and found.row(6)["image"] == jpeg(9, (50, 40), "PNG")
+    assert packed(str(pictures), tmp_path / "size", size=(20, 30)).columns["image"].shape == (3, 20, 30)
+    with pytest.raises(HotlapError, match=r"dog/9.png.*\(3, 40, 50\)"):
+        packed(str(pictures), tmp_path / "raw", store="raw")
+
+
+def test_lists(pictures: Path, tmp_path: Path) -> None:
+    (pictures / "list.txt").write_text("7 cat/0.jpg\ndog/3.jpg 11\n# no sample\n\n7, cat/1.jpg\n")
+    found = packed(str(pictures / "list.txt"), tmp_path / "p")
+    assert found.metadata["classes"] == ["7", "11"] and found.values("label").tolist() == [0, 1, 0]
+    (pictures / "bad.txt").write_text("1 cat/0.jpg cat/1.jpg\n")
+    with pytest.raises(HotlapError, match=r"bad.txt:1 should hold one file name"):
+        open_source(str(pictures / "bad.txt"))
+
+
+def wav(path: Path, frames: int, seed: int = 0, subtype: str = "PCM_16") -> np.ndarray:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    samples = np.random.default_rng(seed).integers(-3000, 3000, frames).astype(np.int16)
+    soundfile.write(path, samples, 16000, subtype)
+    return samples
+
+
+def test_recordings_of_a_speaker_list(tmp_path: Path) -> None:
+    written = [wav(tmp_path / f"id{k % 2}/{k}.wav", 100 + 50 * k, k) for k in range(4)]
+    (tmp_path / "list.txt").write_text("".join(f"id{k % 2} id{k % 2}/{k}.wav\n" for k in range(4)))
+    found = packed(str(tmp_path / "list.txt"), tmp_path / "p")
+    assert all(np.array_equal(found.row(k)["audio"], w) for k, w in enumerate(written))
+    assert found.lengths("audio").tolist() == [100, 150, 200, 250] and found.values("rate").tolist() == [16000] * 4
+
+
+def test_spoofing_protocol(tmp_path: Path) -> None:
+    for k in range(3):
+        wav(tmp_path / f"flac/T_{k}.flac", 64, k)
+    (tmp_path / "protocols").mkdir()
+    (tmp_path / "protocols/dev.txt").write_text("S1 T_0 - - bonafide\nS2 T_1 - A01 spoof\nS1 T_2 - A02 spoof\n")
+    found = packed(str(tmp_path / "protocols/dev.txt"), tmp_path / "p")
+    assert found.values("label").tolist() == [1, 0, 0] and found.values("speaker").tolist() == [0, 1, 0]
+    assert found.metadata["attacks"] == ["-", "A01", "A02"]
+
+
+def test_identity_json_with_pairs(pictures: Path, tmp_path: Path) -> None:
+    document = {"a": ["cat/0.jpg", "cat/1.jpg"], "b": ["dog/3.jpg"]}
+    (pictures / "x_dataset_infor.json").write_text(json.dumps(document))
+    (pictures / "x_twin_pairs_infor.json").write_text(json.dumps([["b", "a"], ["a", "unknown"]]))
+    found = packed(str(pictures / "x_dataset_infor.json"), tmp_path / "p")
+    assert found.values("label").tolist() == [0, 0, 1] and found.metadata["pairs"] == [[1, 0]]
+    (pictures / "bad.json").write_text(json.dumps({"a": ["../secret.jpg"]}))
+    with pytest.raises(HotlapError, match="outside its folder"):
+        open_source(str(pictures / "bad.json"))
+
+
+def test_coco(pictures: Path, tmp_path: Path) -> None:
+    boxes = {0: [], 1: [[1, 2, 3, 4]], 2: [[0, 0, 5, 5], [2, 2, 9, 9]]}
+    document = {
+        "images": [{"id": 10 + k, "file_name": f"cat/{k}.jpg", "height": 24, "width": 32} for k in range(3)],
+        "annotations": [
+            {"image_id": 10 + k, "bbox": b, "category_id": 7, "iscrowd": 0} for k in boxes for b in boxes[k]
+        ],
+        "categories": [{"id": 7, "name": "seven"}, {"id": 3, "name": "three"}],
+    }
+    (pictures / "instances.json").write_text(json.dumps(document))
+    found = packed(str(pictures / "instances.json"), tmp_path / "p")
+    assert [found.row(k)["boxes"].tolist() for k in range(3)] == list(boxes.values())
+    assert found.row(2)["category"].tolist() == [1, 1] and found.metadata["classes"] == ["three", "seven"]
+
+
+def test_arrays_are_read_and_pickles_are_not(tmp_path: Path) -> None:
+    import torch
+
+    x, y = np.arange(12.0).reshape(4, 3), np.arange(4)
+    np.savez(tmp_path / "a.npz", x=x, y=y)
+    torch.save({"x": torch.from_numpy(x), "y": torch.from_numpy(y)}, tmp_path / "a.pt")
+    np.save(tmp_path / "a.npy", x)
+    for name, column in (("a.npz", "x"), ("a.pt", "x"), ("a.npy", "data")):
+        assert np.array_equal(packed(str(tmp_path / name), tmp_path / f"p{name}").values(column), x)
+    np.save(tmp_path / "o.npy", np.array([object()]), allow_pickle=True)
+    torch.save({"x": pytest}.__class__, tmp_path / "o.pt")
+    for name in ("o.npy", "o.pt"):
+        with pytest.raises(HotlapError, match="never read"):
+            open_source(str(tmp_path / name))
+
+
+def test_any_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_sets.py").write_text(
+        "class Squares:\n    def __len__(self): return 9\n    def __getitem__(self, k): return [k, k], k * k\n"
+        "class Endless:\n    def __iter__(self): return iter(())\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    pack(open_source("my_sets:Squares"), tmp_path / "p", PackSettings(processes=2))
+    assert Pack(tmp_path / "p").values("field1").tolist() == [k * k for k in range(9)]
+    for spec, message in (("my_sets:Nothing", "cannot be imported"), ("my_sets:Endless", "map-style")):
+        with pytest.raises(HotlapError, match=message):
+            open_source(spec)
+
+
+def tar(path: Path, files: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w") as out:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            out.addfile(member, io.BytesIO(content))
+
+
+def test_webdataset(tmp_path: Path) -> None:
+    for shard in range(2):
+        samples = {f"s{shard}{k}.{end}": content for k in range(3)
+                   for end, content in (("jpg", jpeg(k)), ("cls", str(k).encode()), ("json", b"{}"))}  # fmt: skip
+        tar(tmp_path / f"shard-{shard:03d}.tar", samples)
+    found = packed(str(tmp_path / "shard-{000..001}.tar"), tmp_path / "p")
+    assert found.values("label").tolist() == [0, 1, 2] * 2 and found.row(5)["name"] == "s12"
+    assert np.array_equal(found.row(5)["image"], decode_image(jpeg(2)))
+    tar(tmp_path / "bad.tar", {"a.jpg": jpeg(0), "a.pyd": b"\x80\x04."})
+    with pytest.raises(HotlapError, match="never unpickled"):
+        packed(str(tmp_path / "bad.tar"), tmp_path / "bad")
+
+
+def record(label: float | list[float], content: bytes) -> bytes:
+    many = label if isinstance(label, list) else []
+    head = struct.pack("<IfQQ", len(many), 0.0 if many else label, 0, 0) + struct.pack(f"<{len(many)}f", *many)
+    body = head + content
+    return struct.pack("<II", 0xCED7230A, len(body)) + body + b"\0" * (-len(body) % 4)
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_recordio(tmp_path: Path, with_index: bool) -> None:
+    records = [record([4.0, 6.0], b""), *(record(float(k), jpeg(k)) for k in range(3)), record([1.0, 2.0], b"")]
+    (tmp_path / "train.rec").write_bytes(b"".join(records))
+    if with_index:
+        ends = np.cumsum([0, *map(len, records)])
+        (tmp_path / "train.idx").write_text("".join(f"{k}\t{at}\n" for k, at in enumerate(ends[:-1])))
+    found = packed(str(tmp_path / "train.rec"), tmp_path / "p")
+    assert found.values("label").tolist() == [0, 1, 2]
+    assert np.array_equal(found.row(2)["image"], decode_image(jpeg(2)))
+
+
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({
+        "image": [{"bytes": jpeg(k), "path": None} for k in range(7)],
+        "label": list(range(7)),
+        "boxes": [[float(k)] * k for k in range(7)],
+        "text": [f"t{k}" for k in range(7)],
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
+    found = packed(str(tmp_path / "a.parquet"), tmp_path / "p")
+    assert np.array_equal(found.row(6)["image"], decode_image(jpeg(6)))
+    assert found.row(5)["boxes"].tolist() == [5.0] * 5 and found.row(3)["text"] == "t3"
+
+
+def test_hugging_face(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    from PIL import Image
+
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
+    pictures = [Image.open(io.BytesIO(jpeg(k))) for k in range(4)]
+    data = datasets.Dataset.from_dict({"image": pictures, "label": [0, 1, 1, 0]}, features=features)
+    data.save_to_disk(str(tmp_path / "hf"))
+    found = packed(f"hf:{tmp_path / 'hf'}", tmp_path / "p")
+    assert found.values("label").tolist() == [0, 1, 1, 0] and found.metadata["classes"] == ["a", "b"]
+    assert found.columns["image"].shape == (3, 24, 32)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The temporary folder by HTTP, on loopback."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+    found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
+    threading.Thread(target=found.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{found.server_address[1]}"
+    found.shutdown()
+    found.server_close()
+
+
+def test_urls(pictures: Path, tmp_path: Path, server: str) -> None:
+    pytest.importorskip("fsspec")
+    pytest.importorskip("aiohttp")
+    (pictures / "list.txt").write_text("0 cat/0.jpg\n1 dog/3.jpg\n")
+    found = packed(f"{server}/pictures/list.txt", tmp_path / "p")
+    assert np.array_equal(found.row(1)["image"], decode_image(jpeg(3)))
+    (pictures / "list.txt").write_text("0 cat/0.jpg\n1 dog/missing.jpg\n")
+    with pytest.raises(HotlapError, match=r"missing.jpg cannot be read"):
+        packed(f"{server}/pictures/list.txt", tmp_path / "q")
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A PNG whose header claims any size."""
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(b"\0" * 100)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(c)) + k + c + struct.pack(">I", zlib.crc32(k + c)) for k, c in chunks
+    )
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    (b"", "0 bytes"),
+    (b"not an image at all", "not an image"),
+    (jpeg(0)[:200], "damaged|truncated|not an image"),
+    (jpeg(0, (300, 200))[:-80], "damaged"),
+    (png_of(100_000, 100_000), "at most|exceeds limit"),
+    (png_of(6000, 12_000), "at most"),
+    (png_of(30, 30), "damaged"),
+    (b"\x89PNG\r\n\x1a\n" + b"\xff" * 60, "not an image"),
+])  # fmt: skip
+def test_files_that_are_no_good(pictures: Path, tmp_path: Path, content: bytes, message: str) -> None:
+    (pictures / "dog" / "4.jpg").write_bytes(content)
+    with pytest.raises(HotlapError, match=f"dog/4.jpg: .*({message})"):
+        packed(str(pictures), tmp_path / "stop", store="raw")
+    source = open_source(str(pictures), SourceOptions(store="raw"))
+    found = pack(source, tmp_path / "q", PackSettings(on_error="quarantine"))
+    assert found.rows == 5 and found.left_out == 1
+    assert "dog/4.jpg" in (tmp_path / "q" / "left_out.jsonl").read_text()
+
+
+def test_names_that_are_no_good(pictures: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.jpg").write_bytes(jpeg(0))
+    (pictures / "link.jpg").symlink_to(tmp_path / "secret.jpg")
+    for name in ("../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg"):
+        (pictures / "list.txt").write_text(f"cat/0.jpg\n{name}\n")
+        with pytest.raises(HotlapError, match="out of"):
+            packed(str(pictures / "list.txt"), tmp_path / "p")
+        (tmp_path / "p").exists() and __import__("shutil").rmtree(tmp_path / "p")
+    (pictures / "list.txt").write_text("cat/0.jpg\ncat/1.jpg\ncat/0.jpg\n")
+    with pytest.raises(HotlapError, match="listed twice"):
+        packed(str(pictures / "list.txt"), tmp_path / "twice")
+    with pytest.raises(HotlapError, match="does not exist"):
+        open_source(str(tmp_path / "nowhere"))
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hotlap.pack.sources import read
+
+    path = tmp_path / "a.jpg"
+    path.write_bytes(jpeg(0))
+
+    def stat(name: str) -> os.stat_result:
+        path.write_bytes(jpeg(0)[::-1])  # of the same size
+        return os.stat(name)
+
+    monkeypatch.setattr(read, "os", SimpleNamespace(fstat=os.fstat, stat=stat))
+    with pytest.raises(BadRow, match="changed while"):
+        read.read_file(str(path))

@@ -1,0 +1,84 @@
+"""Staging: equal to the source, once, resumed, never half there, never onto itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hotlap.pack import stage
+from hotlap.pack import staging as module
+from hotlap.records.errors import HotlapError
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    root = tmp_path / "source"
+    (root / "deep").mkdir(parents=True)
+    (root / "a.bin").write_bytes(bytes(range(256)) * 5000)
+    (root / "deep" / "b.bin").write_bytes(b"b" * 7)
+    (root / "deep" / "empty").write_bytes(b"")
+    return root
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+
+
+def test_a_copy_once(source: Path, tmp_path: Path) -> None:
+    before = contents(source)
+    first = stage(str(source), tmp_path / "target")
+    assert contents(tmp_path / "target") == before == contents(source)
+    assert first.copied_files == 3 and first.copied_bytes == sum(map(len, before.values()))
+    assert stage(str(source), tmp_path / "target").copied_files == 0
+    (source / "deep" / "b.bin").write_bytes(b"c" * 7)
+    assert stage(str(source), tmp_path / "target").copied_files == 1
+    assert contents(tmp_path / "target") == contents(source)
+
+
+def test_goes_on_where_it_was(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / ".a.bin.part").write_bytes((source / "a.bin").read_bytes()[:300_000])
+    stage(str(source), target)
+    assert contents(target) == contents(source)
+
+
+def test_a_partial_copy_of_something_else_is_found(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / ".a.bin.part").write_bytes(b"x" * 300_000)
+    with pytest.raises(HotlapError, match="does not equal the source"):
+        stage(str(source), target)
+    assert not (target / "a.bin").exists()
+    stage(str(source), target)
+    assert contents(target) == contents(source)
+
+
+def test_space_is_looked_at_first(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(HotlapError, match="room for 1000 bytes"):
+        stage(str(source), tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+
+
+def test_what_cannot_be_staged(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(HotlapError, match="into itself"):
+        stage(str(source), source / "deep" / "target")
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(HotlapError, match="no files"):
+        stage(str(tmp_path / "nothing"), tmp_path / "target")
+    with pytest.raises(HotlapError, match="not a folder"):
+        stage(str(tmp_path / "gone"), tmp_path / "target")
+
+
+def test_a_single_file_and_a_disk_that_fails(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage(str(source / "a.bin"), tmp_path / "one")
+    assert list(contents(tmp_path / "one")) == ["a.bin"]
+    monkeypatch.setattr(module, "_hash", lambda path: "0" * 64)
+    shutil.rmtree(tmp_path / "one")
+    with pytest.raises(HotlapError, match="does not equal"):
+        stage(str(source / "a.bin"), tmp_path / "one")
+    assert contents(tmp_path / "one") == {}
