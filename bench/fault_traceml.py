@@ -1,8 +1,8 @@
 """TraceML's verdict on the scripts of bench/faults, for comparison.
 
 TraceML wants the training step marked in the source. ``marked`` does that as its documentation says (``init`` once,
-``trace_step`` around the step), for plain loops; Lightning and the Hugging Face Trainer have their own way in and are not
-judged. Its verdict names a part of the step, never a cause or a line, so only that part can be right or wrong.
+``trace_step`` around the step), for plain loops; Lightning and the Hugging Face Trainer have their own way in and are
+not judged. Its verdict names a part of the step, never a cause or a line, so only that part can be right or wrong.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ def write_csv(path: Path, rows: int = 4000) -> None:
             when = start + timedelta(hours=i)
             values = [rng.gauss(0, 1) for _ in range(COLUMNS)]
             target = sum(w * v for w, v in zip(weights, values, strict=True)) / 9 + (when.weekday() >= 5)
-            file.write(f"{when:%Y-%m-%d %H:%M:%S}," + ",".join(f"{v:.6f}" for v in values) + f",{target:.6f}\n")
+            fields = [f"{when:%d.%m.%Y %H:%M}", *(f"{v:.6f}".replace(".", ",") for v in [*values, target])]
+            file.write(";".join(fields) + "\n")
 
 
 class Transactions(Dataset):
@@ -32,10 +33,10 @@ class Transactions(Dataset):
         return len(self.lines)
 
     def __getitem__(self, index):
-        fields = self.lines[index].split(",")
-        when = datetime.strptime(fields[0], "%Y-%m-%d %H:%M:%S")
+        fields = self.lines[index].split(";")
+        when = datetime.strptime(fields[0], "%d.%m.%Y %H:%M")
         calendar = [when.hour / 24, when.weekday() / 7, when.month / 12, float(when.weekday() >= 5)]
-        numbers = [float(value) for value in fields[1:]]
+        numbers = [float(value.strip().replace(",", ".")) for value in fields[1:]]
         return torch.tensor(calendar + numbers[:-1]), torch.tensor(numbers[-1])
 
 

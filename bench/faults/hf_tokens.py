@@ -20,11 +20,11 @@ warnings.filterwarnings("ignore")
 def make_texts(count=1200):
     rng = random.Random(29)
     stems = ["".join(rng.choices("bcdfglmnprst", k=3)) + rng.choice(["a", "e", "o"]) for _ in range(120)]
-    ends = ["ing", "ed", "ness", "ly", "s"]
+    ends = ["ing", "ed", "ness", "fully", "s"]
     texts = []
     for i in range(count):
         pool = stems[:80] if i % 2 else stems[40:]
-        texts.append((" ".join(rng.choice(pool) + rng.choice(ends) for _ in range(40)), i % 2))
+        texts.append((" ".join(rng.choice(pool) + rng.choice(ends) for _ in range(120)), i % 2))
     return texts, ["[PAD]", "[UNK]", *stems, *(f"##{e}" for e in ends)]
 
 
@@ -41,7 +41,7 @@ class Texts(Dataset):
 
 
 class WordPieceCollator:
-    def __init__(self, pieces, length=80):
+    def __init__(self, pieces, length=40):
         self.ids = {piece: k for k, piece in enumerate(pieces)}
         self.length = length
 

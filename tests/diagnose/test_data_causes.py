@@ -39,6 +39,18 @@ def test_decode_by_a_reader_that_no_probe_knows() -> None:
     assert "augment" not in found
 
 
+def test_decode_that_goes_on_after_a_timed_reader_has_returned() -> None:
+    opened = waiting().loads(100, 0.02, decode=0.002)
+    lazy = causes(opened.stack("data_wait", 70, LOOP, FETCH, CUSTOM, H5).stack("data_wait", 30, LOOP, FETCH, NOISE))
+    assert lazy["decode"].seconds_per_step == pytest.approx(0.014, rel=0.05)
+    assert lazy["augment"].seconds_per_step == pytest.approx(0.006, rel=0.05)
+
+
+def test_a_timed_reader_is_believed_before_the_wording_of_a_line() -> None:
+    found = causes(waiting().loads(100, 0.02, decode=0.002).stack("data_wait", 90, LOOP, FETCH, READ))
+    assert found["decode"].seconds_per_step == pytest.approx(0.002, rel=0.05)
+
+
 def test_no_decode_when_only_noise_is_added() -> None:
     found = causes(waiting().loads(100, 0.02).stack("data_wait", 90, LOOP, FETCH, NOISE))
     assert "decode" not in found

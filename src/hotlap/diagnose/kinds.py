@@ -11,6 +11,7 @@ __all__ = [
     "asks",
     "data_kind",
     "in_loader",
+    "in_reader",
     "is_checkpoint",
     "is_idle",
     "is_logging",
@@ -24,6 +25,7 @@ _READER_PARTS = (
     "soundfile", "audioread", "imageio", "h5py", "tifffile", "pydicom", "nibabel", "torchcodec", "av", "decord",
     "pyarrow", "rasterio", "simplejpeg", "zarr", "json", "npyio", "_npyio_impl", "wave", "pandas", "tarfile",
     "zipfile", "gzip", "wavfile", "lmdb", "ImageFile", "JpegImagePlugin", "PngImagePlugin", "WebPImagePlugin",
+    "_format_impl",
 )  # fmt: skip
 """Folder or file names of libraries whose frames mean reading and decoding."""
 
@@ -127,6 +129,13 @@ def data_kind(book: StackBook, sample: Sampled) -> str:
     if any(_reads(frame) for frame in inner) or _DECODE_TEXT.search(text):
         return "decode"
     return "augment"
+
+
+def in_reader(sample: Sampled) -> bool:
+    """Whether a library that reads or decodes is at work below the blamed line: a witness that no wording can fool."""
+    blamed = loader_blame(sample)
+    inner = sample.frames[sample.frames.index(blamed) + 1 :] if blamed is not None else sample.frames
+    return any(_reads(frame) for frame in inner)
 
 
 def touches_storage(book: StackBook, sample: Sampled) -> bool:
