@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader, Dataset
 
 TOKEN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
 STOP = {"the", "of", "and", "a", "to", "in", "is", "it"}
-LENGTH = 256
+ENDINGS = ("ing", "ed", "ly", "es", "s")
+LENGTH = 160
 
 
 def write_corpus(path: Path, documents: int = 600) -> None:
@@ -34,7 +35,11 @@ def tokenize(text):
     for token in TOKEN.findall(text.lower()):
         if token in STOP or not token.isalnum():
             continue
-        tokens.append(token[:-1] if token.endswith("s") else token)
+        for ending in ENDINGS:
+            if token.endswith(ending):
+                token = token[: -len(ending)]
+                break
+        tokens.append(token)
     return tokens
 
 
