@@ -19,7 +19,7 @@ class RunLog:
         self.started = time.time()
 
     def write(self, step, loss, model):
-        weights = {name: p.detach().flatten().tolist() for name, p in model.named_parameters() if p.ndim == 1}
+        weights = {name: p.detach().flatten().tolist() for name, p in model.named_parameters() if p.numel() < 5000}
         row = {"step": step, "loss": loss, "seconds": time.time() - self.started, "weights": weights}
         self.file.write(json.dumps(row) + "\n")
 

@@ -35,7 +35,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    def __init__(self, words=500, width=64, heads=8, length=768):
+    def __init__(self, words=500, width=64, heads=8, length=512):
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.places = nn.Parameter(0.02 * torch.randn(length, width))
@@ -46,7 +46,7 @@ class Encoder(nn.Module):
         return self.head(self.layer(self.words(ids) + self.places).mean(1))
 
 
-def documents(count=400, length=768):
+def documents(count=400, length=512):
     generator = torch.Generator().manual_seed(53)
     labels = torch.randint(0, 4, (count,), generator=generator)
     ids = torch.randint(0, 400, (count, length), generator=generator)

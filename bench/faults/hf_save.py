@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("checkpoints"))
     args = parser.parse_args()
     config = BertConfig(
-        vocab_size=1000, hidden_size=96, num_hidden_layers=2, num_attention_heads=4, intermediate_size=192
+        vocab_size=6000, hidden_size=96, num_hidden_layers=2, num_attention_heads=4, intermediate_size=192
     )
     settings = TrainingArguments(
         output_dir=str(args.out),
@@ -53,7 +53,7 @@ def main():
         learning_rate=5e-4,
         logging_steps=20,
         logging_first_step=True,
-        save_steps=5,
+        save_steps=2,
         save_total_limit=2,
         report_to=[],
         disable_tqdm=True,

@@ -64,6 +64,19 @@ def test_collate_loud_and_silent() -> None:
     assert next(iter(stacked)) == "collate"
 
 
+def test_a_collator_object_is_known_by_who_calls_it() -> None:
+    collator = ("train.py", 60, "__call__", "ids = torch.tensor([self.encode(text) for text in texts])")
+    inner = ("train.py", 62, "encode", "return [self.ids.get(piece, 1) for piece in text.split()]")
+    loads = waiting().loads(100, 0.02, collate=0.018)
+    found = causes(
+        loads.stack("data_wait", 60, LOOP, FETCH, collator, inner).stack("data_wait", 40, LOOP, FETCH, NOISE)
+    )
+    assert (found["collate"].where[0].line, found["collate"].where[0].function) == (62, "encode")
+    wrapped = ("train.py", 61, "__call__", "return np.roll(wave, 3)")
+    below = causes(waiting().loads(100, 0.02).stack("data_wait", 60, LOOP, FETCH, CUSTOM, wrapped))
+    assert next(iter(below)) == "augment"
+
+
 def test_storage_needs_bytes_from_the_device() -> None:
     cold = causes(waiting().loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * 60_000))
     assert cold["storage-read"].share > 0.2

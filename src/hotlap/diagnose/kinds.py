@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.records.rows import Frame
@@ -85,11 +86,17 @@ def _reads(frame: Frame) -> bool:
     return any(frame.func in functions for name, functions in _READER_FUNCTIONS.items() if name in parts)
 
 
-def _collates(frame: Frame) -> bool:
-    """A collate function by its name, torch's, or whatever the load probe timed as one."""
-    parts = _parts(frame)
-    timed = frame.func == "__call__" and parts[-3:] == ["hotlap", "probe", "load_time"]
-    return timed or "collate" in frame.func or parts[-1] == "collate"
+def _collates(sample: Sampled) -> bool:
+    """A collate function by its name, torch's, or an object or lambda that torch's fetch calls: it calls no other.
+
+    Hotlap's own frame between the two (it times the collate function) is no part of a stack.
+    """
+    if any("collate" in frame.func or _parts(frame)[-1] == "collate" for frame in sample.frames):
+        return True
+    return any(
+        above.func == "fetch" and in_loader(above) and below.user and below.func in ("__call__", "<lambda>")
+        for above, below in pairwise(sample.frames)
+    )
 
 
 def in_loader(frame: Frame) -> bool:
@@ -124,7 +131,7 @@ def data_kind(book: StackBook, sample: Sampled) -> str:
     text = book.text(blamed) if blamed is not None else ""
     if _SLEEP_TEXT.search(text):
         return "sleep"
-    if any(_collates(frame) for frame in sample.frames):
+    if _collates(sample):
         return "collate"
     if any(_reads(frame) for frame in inner) or _DECODE_TEXT.search(text):
         return "decode"
