@@ -18,7 +18,7 @@ warnings.filterwarnings("ignore")
 
 
 class Reviews(Dataset):
-    def __init__(self, count=800, length=32):
+    def __init__(self, count=800, length=16):
         generator = torch.Generator().manual_seed(23)
         self.labels = torch.randint(0, 2, (count,), generator=generator)
         common = torch.randint(100, 900, (count, length), generator=generator)
@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("checkpoints"))
     args = parser.parse_args()
     config = BertConfig(
-        vocab_size=6000, hidden_size=96, num_hidden_layers=2, num_attention_heads=4, intermediate_size=192
+        vocab_size=9000, hidden_size=96, num_hidden_layers=1, num_attention_heads=4, intermediate_size=192
     )
     settings = TrainingArguments(
         output_dir=str(args.out),

@@ -25,7 +25,7 @@ STEPS = 60
 AWAITED = {
     "attention-by-hand", "frozen-subnetwork", "gc-collect", "linear-search", "loader-rebuilt", "logging-forced",
     "logging-histogram", "metrics-history", "parsed-per-sample", "profiler-left-on", "reopened-per-sample",
-    "repeated-cat", "samples-loop", "zero-grad",
+    "repeated-cat", "samples-loop",
 }  # fmt: skip
 """Causes that are right for a script whether or not this version's diagnosis tells them apart already."""
 HINTS = re.compile(r"\b(slow|fast|faster|wasteful|inefficient|bottleneck|fault|hotlap|should)\b", re.IGNORECASE)
