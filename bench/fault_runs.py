@@ -30,7 +30,7 @@ def environment() -> dict[str, str]:
     drop = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
     kept = {k: v for k, v in os.environ.items() if k not in drop}
     threads = os.environ.get("HOTLAP_BENCH_THREADS")
-    return {**kept, **({"OMP_NUM_THREADS": threads} if threads else {}), "PYTHONUNBUFFERED": "1"}
+    return {**kept, **({"OMP_NUM_THREADS": threads} if threads else {})}
 
 
 def steps_per_s(script: Path, cwd: Path, last: int) -> float:

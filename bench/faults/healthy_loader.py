@@ -12,14 +12,14 @@ class Windows(Dataset):
         generator = torch.Generator().manual_seed(83)
         t = torch.arange(length) / 40
         self.series = torch.sin(t) + 0.3 * torch.sin(7 * t) + 0.05 * torch.randn(length, generator=generator)
-        self.windows = self.series.unfold(0, 385, 1)
+        self.windows = self.series.unfold(0, 129, 1)
 
     def __len__(self):
         return len(self.windows)
 
     def __getitems__(self, indices):
         chosen = self.windows[torch.tensor(indices)]
-        return chosen[:, :384], chosen[:, 384]
+        return chosen[:, :128], chosen[:, 128]
 
 
 def main():
@@ -28,7 +28,7 @@ def main():
     args = parser.parse_args()
     torch.manual_seed(0)
     loader = DataLoader(Windows(), batch_size=448, shuffle=True, drop_last=True, collate_fn=lambda batch: batch)
-    model = nn.Sequential(nn.Linear(384, 384), nn.SiLU(), nn.Linear(384, 384), nn.SiLU(), nn.Linear(384, 1))
+    model = nn.Sequential(nn.Linear(128, 384), nn.SiLU(), nn.Linear(384, 384), nn.SiLU(), nn.Linear(384, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, foreach=True)
     step = 0
     while step < args.steps:

@@ -76,6 +76,7 @@ def printed(script: Path, folder: Path) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize(("fault", "script"), PAIRS)
 def test_the_loss_is_finite_and_falls(
