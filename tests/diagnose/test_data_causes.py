@@ -39,6 +39,18 @@ def test_decode_by_a_reader_that_no_probe_knows() -> None:
     assert "augment" not in found
 
 
+def test_decode_that_goes_on_after_a_timed_reader_has_returned() -> None:
+    opened = waiting().loads(100, 0.02, decode=0.002)
+    lazy = causes(opened.stack("data_wait", 70, LOOP, FETCH, CUSTOM, H5).stack("data_wait", 30, LOOP, FETCH, NOISE))
+    assert lazy["decode"].seconds_per_step == pytest.approx(0.014, rel=0.05)
+    assert lazy["augment"].seconds_per_step == pytest.approx(0.006, rel=0.05)
+
+
+def test_a_timed_reader_is_believed_before_the_wording_of_a_line() -> None:
+    found = causes(waiting().loads(100, 0.02, decode=0.002).stack("data_wait", 90, LOOP, FETCH, READ))
+    assert found["decode"].seconds_per_step == pytest.approx(0.002, rel=0.05)
+
+
 def test_no_decode_when_only_noise_is_added() -> None:
     found = causes(waiting().loads(100, 0.02).stack("data_wait", 90, LOOP, FETCH, NOISE))
     assert "decode" not in found
@@ -50,6 +62,19 @@ def test_collate_loud_and_silent() -> None:
     assert "collate" not in causes(waiting().loads(100, 0.02, decode=0.01, collate=0.0005))
     stacked = causes(waiting().stack("data_wait", 50, LOOP, FETCH, COLLATE))
     assert next(iter(stacked)) == "collate"
+
+
+def test_a_collator_object_is_known_by_who_calls_it() -> None:
+    collator = ("train.py", 60, "__call__", "ids = torch.tensor([self.encode(text) for text in texts])")
+    inner = ("train.py", 62, "encode", "return [self.ids.get(piece, 1) for piece in text.split()]")
+    loads = waiting().loads(100, 0.02, collate=0.018)
+    found = causes(
+        loads.stack("data_wait", 60, LOOP, FETCH, collator, inner).stack("data_wait", 40, LOOP, FETCH, NOISE)
+    )
+    assert (found["collate"].where[0].line, found["collate"].where[0].function) == (62, "encode")
+    wrapped = ("train.py", 61, "__call__", "return np.roll(wave, 3)")
+    below = causes(waiting().loads(100, 0.02).stack("data_wait", 60, LOOP, FETCH, CUSTOM, wrapped))
+    assert next(iter(below)) == "augment"
 
 
 def test_storage_needs_bytes_from_the_device() -> None:

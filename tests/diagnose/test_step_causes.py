@@ -66,6 +66,8 @@ def test_logging_in_the_residual_by_the_text_of_the_line() -> None:
         assert causes(residual(text))[cause].where[0].line == 120, text
     quiet = causes(residual("x = torch.log(x)"))
     assert "logging-blocking" not in quiet and "host-work" in quiet
+    printed = causes(residual('print(f"EER {self.equal_error():.3f}")'))
+    assert "logging-blocking" not in printed and "host-work" in printed  # the clock knows what print itself took
     assert "logging-blocking" in causes(TimelineBuilder().steps(60, logging=0.01, **COMPUTE))
 
 

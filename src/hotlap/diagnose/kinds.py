@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.records.rows import Frame
@@ -11,6 +12,7 @@ __all__ = [
     "asks",
     "data_kind",
     "in_loader",
+    "in_reader",
     "is_checkpoint",
     "is_idle",
     "is_logging",
@@ -24,6 +26,7 @@ _READER_PARTS = (
     "soundfile", "audioread", "imageio", "h5py", "tifffile", "pydicom", "nibabel", "torchcodec", "av", "decord",
     "pyarrow", "rasterio", "simplejpeg", "zarr", "json", "npyio", "_npyio_impl", "wave", "pandas", "tarfile",
     "zipfile", "gzip", "wavfile", "lmdb", "ImageFile", "JpegImagePlugin", "PngImagePlugin", "WebPImagePlugin",
+    "_format_impl",
 )  # fmt: skip
 """Folder or file names of libraries whose frames mean reading and decoding."""
 
@@ -47,11 +50,12 @@ _STORAGE_TEXT = re.compile(
 )
 _SLEEP_TEXT = re.compile(r"\bsleep\(")
 _LOGGING_TEXT = re.compile(
-    r"\.write\(|\.writelines\(|\.flush\(|json\.dump|savefig|\.writerows?\(|\.to_csv\(|\bprint\("
+    r"\.write\(|\.writelines\(|\.flush\(|json\.dump|savefig|\.writerows?\(|\.to_csv\("
     r"|\.add_(?:scalars?|images?|histogram|figure|text|video|audio)\(|\b(?:wandb|mlflow|logger|logging|log)\.\w+\("
     r"|\b(?:self|run|experiment|writer)\.log(?:_\w+)?\(|imsave|imwrite|np\.savetxt|log_metrics?\("
     r"|\bopen\([^)]*['\"][aw]\+?[bt]?['\"]|\bfsync\("
 )
+"""Without `print`: the probe times it by the clock, so its line shows the work of its arguments."""
 _CHECKPOINT_TEXT = re.compile(
     r"torch\.save|save_checkpoint|pickle\.dump|save_pretrained|save_model|save_file\(|np\.savez?\("
 )
@@ -83,11 +87,17 @@ def _reads(frame: Frame) -> bool:
     return any(frame.func in functions for name, functions in _READER_FUNCTIONS.items() if name in parts)
 
 
-def _collates(frame: Frame) -> bool:
-    """A collate function by its name, torch's, or whatever the load probe timed as one."""
-    parts = _parts(frame)
-    timed = frame.func == "__call__" and parts[-3:] == ["hotlap", "probe", "load_time"]
-    return timed or "collate" in frame.func or parts[-1] == "collate"
+def _collates(sample: Sampled) -> bool:
+    """A collate function by its name, torch's, or an object or lambda that torch's fetch calls: it calls no other.
+
+    Hotlap's own frame between the two (it times the collate function) is no part of a stack.
+    """
+    if any("collate" in frame.func or _parts(frame)[-1] == "collate" for frame in sample.frames):
+        return True
+    return any(
+        above.func == "fetch" and in_loader(above) and below.user and below.func in ("__call__", "<lambda>")
+        for above, below in pairwise(sample.frames)
+    )
 
 
 def in_loader(frame: Frame) -> bool:
@@ -122,11 +132,18 @@ def data_kind(book: StackBook, sample: Sampled) -> str:
     text = book.text(blamed) if blamed is not None else ""
     if _SLEEP_TEXT.search(text):
         return "sleep"
-    if any(_collates(frame) for frame in sample.frames):
+    if _collates(sample):
         return "collate"
     if any(_reads(frame) for frame in inner) or _DECODE_TEXT.search(text):
         return "decode"
     return "augment"
+
+
+def in_reader(sample: Sampled) -> bool:
+    """Whether a library that reads or decodes is at work below the blamed line: a witness that no wording can fool."""
+    blamed = loader_blame(sample)
+    inner = sample.frames[sample.frames.index(blamed) + 1 :] if blamed is not None else sample.frames
+    return any(_reads(frame) for frame in inner)
 
 
 def touches_storage(book: StackBook, sample: Sampled) -> bool:

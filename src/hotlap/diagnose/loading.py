@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotlap.diagnose.kinds import data_kind, is_idle, touches_storage
+from hotlap.diagnose.kinds import data_kind, in_reader, is_idle, touches_storage
 from hotlap.diagnose.mounts import mounts_read, remote_frac
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.shares import Times
@@ -77,6 +77,19 @@ def _storage_frac(
     return (min(wait_frac, reading / total) if total else 0.0), per_sample
 
 
+def _decode_frac(counted: float, seen: float, book: StackBook, policy: Policy) -> float:
+    """Decoding's part of the load time: by the readers' clock, or by the stacks where that clock cannot know.
+
+    A reader that no probe knows shows in the stacks alone; where one was timed, its clock is a better witness than the
+    wording of a line. But an archive is decoded when its content is asked for, after the timed `np.load` has returned:
+    where the stacks lie inside a reader's library far more often than the clock says, the clock has missed that.
+    """
+    if counted < policy.reader_frac:
+        return max(counted, seen)
+    inside = book.where(lambda s: data_kind(book, s) == "decode" and in_reader(s)).total() / max(1, book.total())
+    return inside if inside >= policy.reader_missed * counted else counted
+
+
 def measure_loading(timeline: Timeline, times: Times, start_ns: int, workers: int, policy: Policy) -> Loading | None:
     """Split loading; None when there is neither a load row nor a stack to tell from."""
     in_workers = workers > 0 and bool(timeline.workers)
@@ -99,8 +112,7 @@ def measure_loading(timeline: Timeline, times: Times, start_ns: int, workers: in
     storage, per_sample = _storage_frac(rows, wait_frac, sleeping, book, policy, remote)
     collate = min(1.0, sum(row.collate for row in rows) / wall)
     counted = min(1.0 - collate, sum(row.decode for row in rows) / wall)
-    # A reader that no probe knows shows in the stacks alone; where one was timed, its clock is the better witness.
-    decode = counted if counted >= policy.reader_frac else min(1.0 - collate, max(counted, seen["decode"]))
+    decode = min(1.0 - collate, _decode_frac(counted, seen["decode"], book, policy))
     augment = 1.0 - collate - decode
     storage = min(storage, decode + augment)
     scale = 1.0 - storage / (decode + augment) if decode + augment > 0 else 1.0

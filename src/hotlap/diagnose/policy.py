@@ -33,6 +33,8 @@ class Policy:
     """Bytes from the device per sample (when counted) below which the page cache served everything."""
     reader_frac: float = 0.05
     """Part of the load time inside timed readers from which their clock is believed rather than the stacks."""
+    reader_missed: float = 2.0
+    """... unless the stacks lie inside a reader's library this many times as often: it reads when asked."""
     sleep_frac: float = 0.2
     """Part of the loader's stack samples inside a ``sleep`` that explains its waiting away."""
     contention_frac: float = 1.1

@@ -1,0 +1,133 @@
+"""Does Hotlap name the right cause, and the right line? How much of what a fix by hand gains does it get by itself?
+
+    python bench/faults.py --diagnose-only [--only NAME]     causes and lines: a watched run of each script
+    python bench/faults.py [--budget 225s] [--save]          also `hotlap speedup` beside the fix by hand
+
+bench/faults holds slow scripts whose cause is known, each with a version fixed by hand, and some that are healthy;
+bench/faults/faults.toml says what is right. A script whose packages are missing is skipped, and named. Figures come
+last; ``--save`` writes bench/results/faults.json with the raw data of each script, ``--traceml`` sets TraceML beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from fault_runs import by_hand, diagnosed, first_right, left_alone, speedup, steps_per_s
+from fault_table import Fault, faults
+from fault_traceml import TraceML
+from results import save
+
+ASKED = {"cause": 0.95, "line": 0.90, "alone": 1.0, "recovered": 0.90}
+
+
+def examine(fault: Fault, args: argparse.Namespace, traceml: TraceML | None) -> dict[str, Any]:
+    """One script in a folder of its own: data made first, then diagnosed, and where wanted sped up."""
+    with tempfile.TemporaryDirectory(prefix="fault-") as name:
+        cwd = Path(name)
+        steps_per_s(fault.script, cwd, 40)
+        findings = diagnosed(fault, cwd)
+        row: dict[str, Any] = {"findings": findings, "levers": fault.levers}
+        if fault.healthy:
+            row["alone"] = left_alone(findings)
+        else:
+            row["cause"], row["line"], row["herring"] = first_right(fault, findings)
+        if traceml is not None:
+            row["traceml"] = traceml.judge(fault, cwd)
+        if args.diagnose_only:
+            return row
+        row["speedup"] = speedup(fault, cwd, args.budget)
+        if fault.healthy:
+            row["alone"] = row["alone"] and row["speedup"]["ratio"] == 1.0
+        else:
+            row["by_hand"] = by_hand(fault, cwd, args.rounds, args.last)
+            row["share"] = row["speedup"]["ratio"] / row["by_hand"]["ratio"]
+        return row
+
+
+def told(fault: Fault, row: dict[str, Any]) -> str:
+    """One line on one script."""
+    first = row["findings"][0] if row["findings"] else None
+    where = first["where"][0] if first and first["where"] else None
+    place = f"{where[0]}:{where[1]}  {where[2]}" if where else "no line"
+    found = f"{first['cause']} {100 * first['share']:.0f} %  {place}" if first else "nothing found"
+    if fault.healthy:
+        marks = "left alone" if row["alone"] else "NOT LEFT ALONE"
+    else:
+        marks = " ".join(key if row[key] else f"WRONG {key.upper()}" for key in ("cause", "line"))
+        marks += " RED HERRING" if row["herring"] else ""
+    text = f"{fault.name:18s} {marks:24s} {found}"
+    if "share" in row:
+        text += f"\n{'':18s} {row['speedup']['ratio']:.2f}x of {row['by_hand']['ratio']:.2f}x by hand"
+        text += f" ({' '.join(row['speedup']['kept']) or 'no lever'})"
+    return text
+
+
+def share_of(rows: list[dict[str, Any]], key: str) -> float | None:
+    """Part of the rows for which ``key`` holds; None without rows."""
+    return sum(bool(row[key]) for row in rows) / len(rows) if rows else None
+
+
+def score(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The figures that are asked for."""
+    slow = [row for row in rows.values() if "cause" in row]
+    treated = [row for row in slow if "share" in row and row["levers"]]
+    figures: dict[str, Any] = {
+        "scripts": len(rows),
+        "cause": share_of(slow, "cause"),
+        "line": share_of(slow, "line"),
+        "herrings_taken": sum(row["herring"] for row in slow),
+        "alone": share_of([row for row in rows.values() if "alone" in row], "alone"),
+        "recovered": math.exp(sum(math.log(row["share"]) for row in treated) / len(treated)) if treated else None,
+        "treated": len(treated),
+    }
+    judged = [row["traceml"] for row in rows.values() if row.get("traceml")]
+    figures["traceml_phase"] = share_of([row for row in judged if row["right"] is not None], "right")
+    figures["traceml_judged"] = len(judged)
+    return figures
+
+
+def main() -> None:
+    """Run, score, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="NAME", help="only this script (repeatable)")
+    parser.add_argument("--diagnose-only", action="store_true", help="causes and lines, no speedup")
+    parser.add_argument("--budget", help="passed on to hotlap speedup")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of slow against fixed")
+    parser.add_argument("--last", type=int, default=300, help="steps of a bare run (a multiple of 20)")
+    parser.add_argument("--threads", help="OMP_NUM_THREADS of all runs, for a shared machine (default: all cores)")
+    parser.add_argument("--traceml", action="store_true", help="set TraceML's diagnosis beside (installs traceml-ai)")
+    parser.add_argument("--save", action="store_true", help="write bench/results/faults.json")
+    args = parser.parse_args()
+    if args.threads:
+        os.environ["HOTLAP_BENCH_THREADS"] = args.threads
+    rows: dict[str, dict[str, Any]] = {}
+    skipped: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as home:
+        traceml = TraceML(Path(home)) if args.traceml else None
+        for fault in faults(args.only):
+            if fault.missing:
+                skipped[fault.name] = f"{', '.join(fault.missing)} not installed"
+                print(f"{fault.name:18s} skipped: {skipped[fault.name]}")
+                continue
+            rows[fault.name] = examine(fault, args, traceml)
+            print(told(fault, rows[fault.name]), flush=True)
+    figures = score(rows)
+    if args.save:
+        save("faults", {"asked": ASKED, "score": figures, "threads": args.threads, "skipped": skipped, "scripts": rows})
+    for key, words in (("cause", "right first cause"), ("line", "right line"), ("alone", "healthy ones left alone"),
+                       ("recovered", "of the speedup by hand, without touching the code")):  # fmt: skip
+        if figures[key] is not None:
+            print(f"{100 * figures[key]:.0f} % {words} (asked {100 * ASKED[key]:.0f} %)")
+    print(f"red herrings taken: {figures['herrings_taken']}; scripts: {len(rows)}, skipped: {len(skipped)}")
+    if figures["traceml_phase"] is not None:
+        print(f"TraceML: {100 * figures['traceml_phase']:.0f} % right phase of {figures['traceml_judged']}; no lines")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

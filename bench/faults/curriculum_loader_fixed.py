@@ -1,0 +1,71 @@
+"""Curriculum training: each round trains on the easier part of the data, and then a little more."""
+
+import argparse
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+
+class Spirals(Dataset):
+    def __init__(self, count=4000):
+        generator = torch.Generator().manual_seed(4)
+        self.labels = torch.randint(0, 3, (count,), generator=generator)
+        t = torch.rand(count, generator=generator).sort().values
+        angle = 4 * t + self.labels * 2.1
+        points = torch.stack([t * angle.cos(), t * angle.sin()], 1)
+        self.points = points + 0.02 * torch.randn(count, 2, generator=generator)
+
+    def __len__(self):
+        return len(self.points)
+
+    def __getitem__(self, index):
+        powers = torch.arange(1, 33, dtype=torch.float32)
+        x, y = self.points[index]
+        return torch.cat([(x * powers).sin(), (y * powers).cos()]), self.labels[index]
+
+
+class Easiest(Sampler):
+    """Shuffles the easier part of the data, which grows from round to round."""
+
+    def __init__(self, dataset, share):
+        self.dataset, self.share = dataset, share
+
+    def __len__(self):
+        return int(len(self.dataset) * self.share)
+
+    def __iter__(self):
+        yield from torch.randperm(len(self)).tolist()
+
+
+def train_round(model, optimizer, loader, step, steps):
+    for features, labels in loader:
+        loss = nn.functional.cross_entropy(model(features), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        step += 1
+        if step == 1 or step % 20 == 0:
+            print(f"step {step} loss {loss.item():.4f}", flush=True)
+        if step >= steps:
+            break
+    return step
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=400)
+    args = parser.parse_args()
+    torch.manual_seed(0)
+    dataset = Spirals()
+    model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 3))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    step, easiest = 0, Easiest(dataset, 0.16)
+    loader = DataLoader(dataset, batch_size=64, sampler=easiest, num_workers=2, drop_last=True, persistent_workers=True)
+    while step < args.steps:
+        step = train_round(model, optimizer, loader, step, args.steps)
+        easiest.share = min(0.2, easiest.share + 0.002)
+
+
+if __name__ == "__main__":
+    main()
