@@ -179,11 +179,14 @@ def _needs_replay(candidate: Candidate, findings: Findings) -> bool:
 
 
 def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
-    """Steps until the caches among ``moves`` are warm: one epoch, where it is short enough to be waited for."""
+    """Steps until the caches among ``moves`` are warm: two epochs, where one is short enough to be waited for.
+
+    Two, since samples that are drawn at random (noise to add, partners to mix) are not all drawn in the first.
+    """
     epoch_steps = _epoch_steps(findings)
     if not any(move.lever.startswith("cache-") for move in moves):
         return 0
-    return epoch_steps if epoch_steps * findings.throughput.step_s <= LONG_EPOCH_S else 0
+    return 2 * epoch_steps if epoch_steps * findings.throughput.step_s <= LONG_EPOCH_S else 0
 
 
 def _epoch_steps(findings: Findings) -> int:
