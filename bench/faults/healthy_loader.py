@@ -8,11 +8,11 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Windows(Dataset):
-    def __init__(self, length=200_000):
+    def __init__(self, length=20_000):
         generator = torch.Generator().manual_seed(83)
         t = torch.arange(length) / 40
         self.series = torch.sin(t) + 0.3 * torch.sin(7 * t) + 0.05 * torch.randn(length, generator=generator)
-        self.windows = self.series.unfold(0, 129, 1)
+        self.windows = self.series.unfold(0, 129, 1).contiguous()
 
     def __len__(self):
         return len(self.windows)
@@ -27,7 +27,7 @@ def main():
     parser.add_argument("--steps", type=int, default=1000)
     args = parser.parse_args()
     torch.manual_seed(0)
-    loader = DataLoader(Windows(), batch_size=448, shuffle=True, drop_last=True, collate_fn=lambda batch: batch)
+    loader = DataLoader(Windows(), batch_size=320, shuffle=True, drop_last=True, collate_fn=lambda batch: batch)
     model = nn.Sequential(nn.Linear(128, 384), nn.SiLU(), nn.Linear(384, 384), nn.SiLU(), nn.Linear(384, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, foreach=True)
     step = 0

@@ -18,16 +18,11 @@ from typing import Any
 
 import pytest
 
-from hotlap.records.findings import CAUSES
+from hotlap.lever.registry import levers
+from hotlap.records.causes import CAUSES
 
 BENCH = Path(__file__).parents[2] / "bench"
 STEPS = 60
-AWAITED = {
-    "attention-by-hand", "frozen-subnetwork", "gc-collect", "linear-search", "loader-rebuilt", "logging-forced",
-    "logging-histogram", "metrics-history", "parsed-per-sample", "profiler-left-on", "reopened-per-sample",
-    "repeated-cat", "samples-loop",
-}  # fmt: skip
-"""Causes that are right for a script whether or not this version's diagnosis tells them apart already."""
 HINTS = re.compile(r"\b(slow|fast|faster|wasteful|inefficient|bottleneck|fault|hotlap|should)\b", re.IGNORECASE)
 
 
@@ -95,7 +90,8 @@ def test_the_loss_is_finite_and_falls(
 @pytest.mark.parametrize("fault", SLOW, ids=lambda fault: fault.name)
 def test_the_table_points_at_one_line_and_at_known_causes(fault: Any) -> None:
     assert fault.right_lines and fault.fix
-    assert set(fault.causes) and set(fault.causes) <= AWAITED | set(CAUSES)
+    assert set(fault.causes) and set(fault.causes) <= set(CAUSES)
+    assert set(fault.levers) <= set(levers())
     assert fault.herring_line not in fault.right_lines
     assert fault.script.read_text() != fault.fixed.read_text()
 
