@@ -27,9 +27,10 @@ def main():
     parser.add_argument("--steps", type=int, default=1000)
     args = parser.parse_args()
     torch.manual_seed(0)
-    loader = DataLoader(Windows(), batch_size=320, shuffle=True, drop_last=True, collate_fn=lambda batch: batch)
-    model = nn.Sequential(nn.Linear(128, 384), nn.SiLU(), nn.Linear(384, 384), nn.SiLU(), nn.Linear(384, 1))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, foreach=True)
+    loader = DataLoader(Windows(), batch_size=192, shuffle=True, drop_last=True, collate_fn=lambda batch: batch)
+    layers = [layer for _ in range(6) for layer in (nn.Linear(320, 320), nn.LayerNorm(320), nn.SiLU())]
+    model = nn.Sequential(nn.Linear(128, 320), nn.SiLU(), *layers, nn.Linear(320, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.9, foreach=True)
     step = 0
     while step < args.steps:
         for past, ahead in loader:

@@ -60,11 +60,12 @@ def test_logging_is_told_apart() -> None:
     assert found["logging-histogram"].evidence["each_s"] == pytest.approx(0.004, rel=0.05)
     assert found["logging-blocking"].seconds_per_step == pytest.approx(0.002, rel=0.05)
     assert set(causes(logged(("print", "print(step, loss)", 0.002)))) == {"logging-blocking"}
+    assert set(causes(logged(("print", "print(step, loss, flush=True)", 0.002)))) == {"logging-forced"}
 
 
 @pytest.mark.parametrize(
     "text",
-    ["print(step, loss, flush=True)", "log.flush()", "with open('log.csv', 'a') as log:", "os.fsync(fd)",
+    ["log.flush()", "with open('log.csv', 'a') as log:", "os.fsync(fd)",
      'log = open(path, "w", buffering=1)'],
 )  # fmt: skip
 def test_forced_writes_in_the_residual(text: str) -> None:
