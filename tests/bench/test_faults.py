@@ -39,7 +39,7 @@ def bench_module(name: str) -> ModuleType:
 
 TABLE: list[Any] = bench_module("fault_table").faults()
 SLOW = [fault for fault in TABLE if not fault.healthy]
-TRAINED = TABLE if os.environ.get("HOTLAP_FAULTS") == "all" else TABLE[::12]
+TRAINED = TABLE if os.environ.get("HOTLAP_FAULTS") == "all" else TABLE[::20]
 PAIRS = [pytest.param(f, path, id=path.stem) for f in TRAINED for path in dict.fromkeys((f.script, f.fixed))]
 
 

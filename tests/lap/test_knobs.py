@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -199,6 +200,7 @@ def test_an_arm_reads_its_own_configuration_and_trains_on_its_own_batches(script
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sandbox.available() == "none", reason="this system allows no sandbox for trials")
+@pytest.mark.skipif(os.environ.get("HOTLAP_LAPS") != "all", reason="two minutes: runs with HOTLAP_LAPS=all")
 def test_a_lap_finds_the_larger_batch(script: Path) -> None:
     hotlap = [sys.executable, "-m", "hotlap"]
     options = ["--budget", "150s", "--no-confirm", "--seeds", "1", "--json", "out.json", "--allow", "goal"]

@@ -33,9 +33,17 @@ time.sleep(100)
 KINDS = ["plain", *([available()] if available() != "none" else [])]
 
 
+def living(word: str) -> list[psutil.Process]:
+    """Processes with that word in their command line. One that ends while they are looked at is none of them."""
+    return [
+        p
+        for p in psutil.process_iter(["cmdline", "status"])
+        if word in (p.info["cmdline"] or []) and p.info["status"] not in (None, psutil.STATUS_ZOMBIE)
+    ]
+
+
 def family() -> list[psutil.Process]:
-    found = [p for p in psutil.process_iter(["cmdline"]) if "family-of-a-test" in (p.info["cmdline"] or [])]
-    return [p for p in found if p.status() != psutil.STATUS_ZOMBIE]
+    return living("family-of-a-test")
 
 
 def until_true(test: object, seconds: float = 10.0) -> bool:
@@ -146,8 +154,7 @@ time.sleep(60)
 """
 
     def left() -> list[psutil.Process]:
-        found = [p for p in psutil.process_iter(["cmdline"]) if "killed-by-a-test" in (p.info["cmdline"] or [])]
-        return [p for p in found if p.status() != psutil.STATUS_ZOMBIE]
+        return living("killed-by-a-test")
 
     host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert host.stdout is not None and host.stdout.readline() == "ready\n"
