@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -83,7 +84,8 @@ def speedup_command(folder: Path, budget: str | None) -> dict[str, Any]:
     command = [sys.executable, "-m", "hotlap", "speedup", "--json", str(file), "--runs", str(folder / "runs")]
     command += ["--plan", str(folder / "fast.yaml"), *(["--budget", budget] if budget else [])]
     began = time.monotonic()
-    subprocess.run([*command, "--", "python", "train.py"], cwd=EXAMPLE, check=True)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # so that `python` is this one
+    subprocess.run([*command, "--", "python", "train.py"], cwd=EXAMPLE, check=True, env={**os.environ, "PATH": path})
     return {**json.loads(file.read_text()), "command_s": time.monotonic() - began}
 
 
