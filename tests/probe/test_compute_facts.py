@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from hotlap.diagnose.diagnose import diagnose
@@ -14,6 +15,9 @@ from hotlap.records.findings import Finding
 from hotlap.records.timeline import Timeline
 from hotlap.testing.timelines import cpu_machine
 from hotlap.trial.collect import annotate
+
+pytestmark = pytest.mark.flaky(reruns=2)
+# Shares of the time of a real training: on a shared machine one of three runs may tell.
 
 BF16 = cpu_machine(flags=("avx2", "avx512_bf16"))
 
@@ -107,7 +111,7 @@ def test_a_loop_without_a_teacher_has_none(watched: Any) -> None:
     assert not [row for row in timeline.setting if row.name == "frozen"]
 
 
-def test_attention_and_a_growing_tensor_have_their_lines(watched: Any) -> None:
+def test_attention_has_its_line(watched: Any) -> None:
     timeline, _ = watched("""
     class Attention(nn.Module):
         def __init__(self):
@@ -120,15 +124,25 @@ def test_attention_and_a_growing_tensor_have_their_lines(watched: Any) -> None:
             return attn @ v
     model = Attention()
     opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(4, 256, 32)
+    for step in range(200):
+        opt.zero_grad(); model(x).square().mean().backward(); opt.step()
+    """)
+    assert line(causes(timeline)["attention-by-hand"]) == "attn = scores.softmax(-1)"
+
+
+def test_a_growing_tensor_has_its_line(watched: Any) -> None:
+    timeline, _ = watched("""
+    model = nn.Linear(32, 32)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
     x, seen = torch.randn(4, 256, 32), torch.zeros(0, 256, 32)
     for step in range(150):
         opt.zero_grad(); out = model(x); out.square().mean().backward(); opt.step()
         seen = torch.cat([seen, out.detach()])
     """)
-    found = causes(timeline)
-    assert line(found["attention-by-hand"]) == "attn = scores.softmax(-1)"
-    assert line(found["repeated-cat"]) == "seen = torch.cat([seen, out.detach()])"
-    assert found["repeated-cat"].phase == "residual"
+    finding = causes(timeline)["repeated-cat"]
+    assert line(finding) == "seen = torch.cat([seen, out.detach()])"
+    assert finding.phase == "residual"
 
 
 def test_padding_is_counted(watched: Any) -> None:

@@ -26,6 +26,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.fast_tensor import fast_tensor
 from hotlap.lever.gains import bounded
+from hotlap.lever.used_mark import watch_mark
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -38,9 +39,6 @@ TREATS = ("collate",)
 PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
-
-_LOOKS = 400
-"""Steps in which it is looked whether a worker took the short way."""
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -109,25 +107,14 @@ class FastCollate:
 
 def apply(target: Target, setting: Setting) -> None:
     """Wrap the training loaders' collate functions. What counts as a change is a batch made the short way."""
-    os.makedirs(target.scratch, exist_ok=True)
-    mark = os.path.join(target.scratch, f"{ID}.used")
-    left = [_LOOKS]
+    mark = watch_mark(target, ID)
 
     def wrap(loader: DataLoader[Any]) -> None:
         if loader.collate_fn is not None and loader.batch_sampler is not None:
             target.replace(loader, "collate_fn", FastCollate(loader.collate_fn, mark))
             target.changed(-1)
 
-    def count(optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if left[0] > 0:
-            left[0] -= 1
-            if os.path.exists(mark):
-                left[0] = 0
-                target.changed()
-        return step(*args, **kwargs)
-
     target.on_loader(wrap)
-    target.around_step(count)
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

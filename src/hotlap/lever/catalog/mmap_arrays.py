@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import os
 from types import ModuleType
-from typing import Any
 
 from hotlap.lever.array_maps import mapping_load
 from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
+from hotlap.lever.used_mark import watch_mark
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -37,8 +37,6 @@ CONFLICTS = ("cache-decode",)
 NUMERIC = False
 
 _RULES = {"min_bytes": Rule(int, 4096)}
-_LOOKS = 400
-"""Steps in which it is looked whether a worker mapped anything."""
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -70,10 +68,8 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Replace numpy.load. What counts as a change is a file mapped, in whatever process."""
-    os.makedirs(target.scratch, exist_ok=True)
-    mark = os.path.join(target.scratch, f"{ID}.used")
+    mark = watch_mark(target, ID)
     told: list[bool] = []
-    left = [_LOOKS]
 
     def used() -> None:
         if not told and os.path.isdir(target.scratch):
@@ -85,16 +81,7 @@ def apply(target: Target, setting: Setting) -> None:
         target.replace(numpy, "load", mapping_load(numpy, setting["min_bytes"], used))
         target.changed(-1)
 
-    def count(optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if left[0] > 0:
-            left[0] -= 1
-            if os.path.exists(mark):
-                left[0] = 0
-                target.changed()
-        return step(*args, **kwargs)
-
     target.on_import("numpy", install)
-    target.around_step(count)
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
