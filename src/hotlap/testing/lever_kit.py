@@ -68,7 +68,7 @@ def findings_of(*causes: str, **loader: Any) -> Findings:
 
 
 def _offer(lever: Lever) -> tuple[Finding, Findings, list[Setting]]:
-    findings = findings_of(*lever.TREATS)
+    findings = findings_of(*lever.TREATS, dataset="Subset")  # of whatever
     machine = machine_for(lever)
     if machine.has_gpu:
         script = dataclasses.replace(findings.script, device=machine.accelerators[0].name)
