@@ -164,3 +164,24 @@ def test_cudnn() -> None:
     assert "cudnn-deterministic" in strict and "cudnn-benchmark" not in strict
     assert "cudnn-deterministic" not in on_gpu(device="cpu", deterministic=True)
     assert "use_deterministic" in on_gpu(deterministic=True)["cudnn-deterministic"].advice
+
+
+def small(batch: int = 8, device: str = "cpu", waits: Any = None, **facts: Any) -> TimelineBuilder:
+    """A step of 1 ms: 0.8 ms of compute in 20 modules."""
+    builder = TimelineBuilder(device, batch=batch)
+    times = {"forward": 0.0003, "backward": 0.0005, "optimizer": 0.0001, "zero_grad": 0.00002, "residual": 0.00008}
+    builder.steps(200, **times, **(waits or {}))
+    return builder.setting("model", **{"class": "Net", "modules": 20, "compiled": False, "dtype": "float32", **facts})
+
+
+def test_tiny_batch() -> None:
+    found = causes(small())["tiny-batch"]
+    assert found.seconds_per_step == pytest.approx(0.5 * (20 * 20e-6 + 0.00012), rel=0.01)
+    assert "--knob 'batch=--batch-size {16,32}'" in found.advice and "--allow goal" in found.advice
+    assert "tiny-batch" not in causes(small(modules=10)), "the modules compute for most of that time"
+    assert "tiny-batch" not in causes(small(compiled=True)), "their calls are compiled away"
+    assert "tiny-batch" not in causes(small(batch=0)), "samples that are not counted cannot be compared"
+    assert "tiny-batch" in causes(small(device="NVIDIA A100"))
+    for phase in ("sync", "h2d"):
+        waits = causes(small(device="NVIDIA A100", waits={phase: 0.0005}))
+        assert "tiny-batch" not in waits, "the host waits: the device is busy"
