@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from diagnose_scripts import COMPUTE, causes, healthy
+from diagnose_scripts import COMPUTE, causes, healthy, judge
 
+from hotlap.records.findings import Finding
 from hotlap.testing.timelines import TimelineBuilder, cpu_machine
 
 BF16 = cpu_machine(flags=("avx2", "avx512_bf16"))
@@ -69,6 +70,24 @@ def test_attention_by_hand() -> None:
     assert "attention-by-hand" not in causes(bf16), "the written-out form is faster there"
     elsewhere = shaped("attention-by-hand", phase="residual", residual=0.001)
     assert "attention-by-hand" not in causes(elsewhere)
+
+
+def test_attention_takes_the_faults_of_its_lines_along() -> None:
+    def run(on: int, faults: int) -> list[Finding]:
+        """A step of 20 ms; ``on`` of 100 forward samples lie on the attention's lines."""
+        builder = TimelineBuilder().steps(1, **COMPUTE).ticks(1, minor_faults=0)
+        builder.steps(150, **COMPUTE).ticks(1, minor_faults=150 * faults)
+        builder.shape("attention-by-hand", ("model.py", 20, "forward", "attn = scores.softmax(-1)"), 20, 21)
+        builder.stack("forward", on, ("model.py", 21, "forward", "x = attn @ v"))
+        builder.stack("forward", 100 - on, ("model.py", 50, "forward", "x = self.mlp(x)"))
+        return judge(builder).findings
+
+    first, second = run(on=90, faults=6000)[:2]
+    faults_s = 6000 * 1.4e-6
+    assert (first.cause, second.cause) == ("attention-by-hand", "page-faults")
+    assert first.evidence["page_faults_s"] == pytest.approx(0.9 * faults_s, rel=0.02)
+    assert first.seconds_per_step == pytest.approx(0.9 * (faults_s + 0.2 * (0.020 - faults_s)), rel=0.02)
+    assert run(on=30, faults=6000)[0].cause == "page-faults", "most of the memory is faulted in elsewhere"
 
 
 def test_samples_loop_is_told_once() -> None:
