@@ -95,7 +95,7 @@ def test_growth_by_copies_is_told_as_what_it_is() -> None:
     assert set(causes(growing("residual", text))) >= {"metrics-history"}
     line: UserLine = ("train.py", 110, "main", text)
     found = causes(growing("residual", text).shape("repeated-cat", line, 110, detail="self.bank"))
-    assert list(found)[0] == "repeated-cat" and not {"metrics-history", "growing-step", "host-work"} & set(found)
+    assert next(iter(found)) == "repeated-cat" and not {"metrics-history", "growing-step", "host-work"} & set(found)
     elsewhere: UserLine = ("train.py", 99, "train", text)
     other = causes(growing("residual", text).shape("repeated-cat", elsewhere, 99, detail="self.bank"))
     assert "metrics-history" in other, "another line grows"

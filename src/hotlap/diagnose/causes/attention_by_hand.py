@@ -30,7 +30,10 @@ def find(view: View) -> Finding | None:
     gain_s = faults_s + (seconds - faults_s) * prior
     first, where = found[0], [on.where() for on in found[: view.policy.max_where]]
     evidence = {
-        "forward_share": sum(on.forward_share for on in found), "places": len(found), "page_faults_s": faults_s, "basis": "prior",
+        "forward_share": sum(on.forward_share for on in found),
+        "places": len(found),
+        "page_faults_s": faults_s,
+        "basis": "prior",
         "prior": prior,
         **view.stack_evidence(first.book),
     }  # fmt: skip

@@ -21,9 +21,11 @@ def find(view: View) -> Finding | None:
     name = found[0].shape.detail
     evidence = {"on_line_s": sum(on.seconds for on in found), "grows": name, "basis": "prior", "prior": prior}
     evidence |= view.stack_evidence(found[0].book)
+    advice = (
+        "Append to a list and concatenate once after the loop, or write into a tensor of fixed size that holds what is "
+        f"read: {name} is copied whole at {where[0].file}:{where[0].line} each time."
+    )
     return view.finding(
-        CAUSE, sum(on.seconds for on in found) * prior, "Append to a list and concatenate once after the loop, or write "
-        f"into a tensor of fixed size that holds what is read: {name} is copied whole at {where[0].file}:{where[0].line} "
-        "each time.", where, detail=f"{name} grows by copies",
+        CAUSE, sum(on.seconds for on in found) * prior, advice, where, detail=f"{name} grows by copies",
         phase=max(phases, key=lambda p: found[0].book.phase(p).total()), evidence=evidence,
     )  # fmt: skip
