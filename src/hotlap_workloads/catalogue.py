@@ -14,7 +14,7 @@ from hotlap_workloads.errors import SettingsError
 
 __all__ = ["NAMES", "find_preset", "find_workload", "listing"]
 
-NAMES: tuple[str, ...] = ()
+NAMES = ("speaker_verify",)
 
 
 def find_workload(name: str) -> Workload:

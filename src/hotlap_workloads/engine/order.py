@@ -24,7 +24,10 @@ class Draw(NamedTuple):
 
 
 class Order(Protocol):
-    """The rows of an epoch, and how they are put into batches."""
+    """The rows of an epoch, and how they are put into batches. ``grain`` rows in a row go to the same rank."""
+
+    @property
+    def grain(self) -> int: ...
 
     def rows(self, epoch: int) -> list[int]:
         """All rows of the epoch, in order."""
@@ -41,6 +44,7 @@ class Shuffled:
 
     count: int
     seed: int
+    grain: int = 1
 
     def rows(self, epoch: int) -> list[int]:
         order = np.random.default_rng([self.seed, epoch]).permutation(self.count)
@@ -106,13 +110,15 @@ class RankBatches:
         batches = self.order.batches(rows, whole)
         if self.drop_last:
             return [batch for batch in batches if len(batch) == whole]
-        even = [batch[: len(batch) // self.world * self.world] for batch in batches]
+        unit = self.world * self.order.grain
+        even = [batch[: len(batch) // unit * unit] for batch in batches]
         return [batch for batch in even if batch]
 
     def __iter__(self) -> Iterator[list[Draw]]:
         epoch = self.position.epoch
         for batch in self._rest():
-            yield [Draw(row, draw_seed(self.seed, epoch, row)) for row in batch[self.rank :: self.world]]
+            mine = [row for i, row in enumerate(batch) if i // self.order.grain % self.world == self.rank]
+            yield [Draw(row, draw_seed(self.seed, epoch, row)) for row in mine]
 
     def __len__(self) -> int:
         return len(self._rest())
