@@ -63,6 +63,17 @@ def test_activation_checkpointing_changes_no_number(tmp_path: Path) -> None:
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
 
 
+def test_micro_batches_give_the_gradients_of_the_whole(tmp_path: Path) -> None:
+    points, labels = torch.randn(16, 1, 4, 4), torch.arange(16) % 2
+    gradients = []
+    for parts in (1, 4):
+        stepper = trainer(tmp_path, replace(SMALL, accumulate=parts), dropout=0.0).stepper
+        stepper.objective.eval()  # BatchNorm would see each micro-batch alone
+        means = stepper.forward_backward(list(zip(points.chunk(parts), labels.chunk(parts), strict=True)))
+        gradients.append([p.grad.clone() for p in stepper.objective.parameters()] + [means["loss"]])
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
 def test_a_line_of_progress_has_its_form(tmp_path: Path) -> None:
     made = trainer(tmp_path, replace(SMALL, print_every_steps=5))
     made.run()

@@ -20,6 +20,7 @@ from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.parts.audio_file import read_wave
+from hotlap_workloads.parts.crop import even_crops
 from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
 from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
 from hotlap_workloads.speaker_verify.lists import read_train_list, read_trials
@@ -85,6 +86,9 @@ def test_one_file_at_a_time_and_batched_evaluation_give_the_same_scores(made: Pa
             scorer = task.scorer(False)
             scores.append(scorer.scores())
             vectors = scorer.embeddings().double()
+            wave = torch.from_numpy(even_crops(read_wave(scorer.trials.paths[7]), 8000, 3)).float() / 32768
+            own = torch.nn.functional.normalize(task.objective.net(wave), dim=1)
+        torch.testing.assert_close(vectors[7].float(), own, atol=1e-4, rtol=0)
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
     pairs = [
         (vectors[a] @ vectors[b].T).mean().item() for a, b in zip(scorer.trials.left, scorer.trials.right, strict=True)
