@@ -243,3 +243,38 @@ def test_recordings_that_are_no_wav_too(made: Path, tmp_path: Path) -> None:
     for kind in ("flac", "ogg"):
         soundfile.write(str(tmp_path / f"a.{kind}"), wave, 16_000)
         assert len(read_wave(tmp_path / f"a.{kind}")) == len(wave)
+
+
+def test_data_are_staged_on_a_local_disk_first(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    local = tmp_path / "local"
+    command = ["speaker_verify", "--data", str(made), "--out", str(tmp_path / "run"), *TINY]
+    assert train.main([*command, "--set", f"stage_to={local}"]) == 0
+    assert "is staged in" in capsys.readouterr().out
+    listed = json.loads((tmp_path / "run/train.bank/files.json").read_text())
+    assert all(path.startswith(str(local)) for path, *_ in listed)
+    assert (local / "train_list.txt").read_bytes() == (made / "train_list.txt").read_bytes()
+
+
+def test_a_wrong_place_for_the_noises_is_named(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["speaker_verify", "--data", str(made), "--out", str(tmp_path), *TINY, "--set", f"musan={tmp_path}/no"]
+    assert train.main(command) == 1
+    assert f"{tmp_path}/no/noise: holds no .wav file." in capsys.readouterr().err
+
+
+def test_sigterm_ends_the_program_with_its_code_and_the_same_command_goes_on(made: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hotlap_workloads.train", "speaker_verify", "--data", str(made)]
+    command += ["--out", str(tmp_path), *TINY, "--set", "epochs=500", "--set", "evaluate_every_epochs=0"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(train.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    running = subprocess.Popen(
+        [*command, "--set", "max_steps=0"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    while "Step 2/" not in running.stdout.readline():
+        assert running.poll() is None
+    running.terminate()
+    _, error = running.communicate(timeout=60)
+    assert running.returncode == 143 and "Stopped by SIGTERM after step" in error
+    done = int(error.split("after step ")[1].split(",")[0])
+    again = [*command, "--set", f"max_steps={done + 1}"]
+    output = subprocess.run(again, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert f"Going on after step {done}." in output and f"Step {done + 1}/{done + 1}" in output
