@@ -1,7 +1,7 @@
 """Data sets for ``bench/loader.py``, made here and nowhere downloaded: photo-like JPEGs, recordings, boxes.
 
-Every kind has its files below ``folder/files``, ``samples`` to read them decoded (what a packer of any library does) and
-one or more packs of ours.
+Every kind has its files below ``folder/files``, ``samples`` to read them decoded (what a packer of any library does)
+and one or more packs of ours.
 """
 
 from __future__ import annotations

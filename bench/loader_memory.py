@@ -24,8 +24,8 @@ _BLOCK_ROWS, _WINDOW = 64, 40
 """Blocks of 5 MB; a window of 40 of them (200 MB) is what must fit."""
 _TIMES = 4
 DISK = "disk, read in order"
-READERS = (DISK, "hotlap.pack BlockShuffle", "hotlap.pack Shuffle", "DataLoader memmap 0, the same blocks",
-           "DataLoader memmap 0, shuffled")  # fmt: skip
+READERS = (DISK, "hotlap.pack BlockShuffle", "hotlap.pack BlockShuffle, next epoch",
+           "hotlap.pack Shuffle", "DataLoader memmap 0, the same blocks", "DataLoader memmap 0, shuffled")  # fmt: skip
 
 
 class _Noise:
@@ -87,8 +87,11 @@ def _batches(folder: Path, name: str) -> Iterator[int]:
     pack = Pack(folder / "large.pack")
     order = BlockShuffle(0, _BLOCK_ROWS, _WINDOW) if "lock" in name else Shuffle(0)
     if name.startswith("hotlap"):
-        for batch in Loader(pack, _BATCH, {"image": Image(dtype=torch.uint8)}, order):
-            yield batch["image"].numel()
+        loader = Loader(pack, _BATCH, {"image": Image(dtype=torch.uint8)}, order)
+        for _ in range(1 + ("next" in name)):
+            yield 0  # the clock starts anew
+            for batch in loader:
+                yield batch["image"].numel()
         return
     from torch.utils.data import DataLoader
 
@@ -116,10 +119,12 @@ def _as_is(batch: Any) -> Any:
 
 
 def read_large(folder: Path, name: str, seconds: float) -> dict[str, float]:
-    """One epoch, or as much of it as ``seconds`` allow."""
+    """One epoch, or as much of it as ``seconds`` allow. The first one of ours computes the checksums too."""
     begun, done, cpu_s = time.perf_counter(), 0, time.process_time()
     for size in _in_order(folder) if name == DISK else _batches(folder, name):
         done += size
+        if size == 0:
+            begun, done, cpu_s = time.perf_counter(), 0, time.process_time()
         if time.perf_counter() - begun > seconds:
             break
     wall_s = time.perf_counter() - begun

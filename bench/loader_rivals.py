@@ -1,7 +1,7 @@
 """Rivals of the packed-data loader: how each writes the data set in a form of its own, and how it feeds from it.
 
-A rival is used only where it is installed, in the settings found best by trying (they stand in ``settings``); a number at
-the end of a way's name is its worker processes or threads. FFCV stands in ``loader_ffcv.py``.
+A rival is used only where it is installed, in the settings found best by trying (they stand in ``settings``); a number
+at the end of a way's name is its worker processes or threads. FFCV stands in ``loader_ffcv.py``.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ def _litdata(folder: Path, kind: str, workers: int) -> Any:
     import litdata
 
     data = litdata.StreamingDataset(str(folder / "LitData"), shuffle=True, drop_last=True)
-    return litdata.StreamingDataLoader(data, batch_size=BATCH[kind], num_workers=workers, collate_fn=partial(_collate_rows, kind),
-                                       persistent_workers=workers > 0, drop_last=True)  # fmt: skip
+    return litdata.StreamingDataLoader(data, batch_size=BATCH[kind], num_workers=workers, drop_last=True,
+                                       collate_fn=partial(_collate_rows, kind),
+                                       persistent_workers=workers > 0)  # fmt: skip
 
 
 def _write_mosaic(folder: Path, target: Path, kind: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -31,10 +32,8 @@ def turn(asked: dict[str, Any], prefix: tuple[str, ...] = ()) -> Turn | str:
         except subprocess.TimeoutExpired:
             out, err = "", f"it hung: no result after {_TURN_S:.0f} s"
         finally:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # workers that outlive their loader
-            except ProcessLookupError:
-                pass
     last = (out.strip().splitlines() or [""])[-1]
     if last.startswith("{"):
         return {k: float(v) for k, v in json.loads(last).items()}

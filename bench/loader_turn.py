@@ -1,6 +1,6 @@
 """One turn of one way of feeding, or one writing of the data set, in a process of its own; ``loader.py`` starts these.
 
-    python bench/loader_turn.py '{"what": "feed", …}'      prints a JSON object last
+python bench/loader_turn.py '{"what": "feed", …}'      prints a JSON object last
 """
 
 from __future__ import annotations
