@@ -96,7 +96,7 @@ def test_compiled_once_beside_the_training(tmp_path: Path) -> None:
 
 def test_without_a_compiler_or_switched_off(tmp_path: Path) -> None:
     assert run(tmp_path, PATH=str(tmp_path))[1] == "False no C compiler"
-    assert run(tmp_path, HOTLAP_FUSED="0")[1] == "False switched off (HOTLAP_FUSED=0)"
+    assert run(tmp_path, PATH=str(tmp_path), HOTLAP_FUSED="0")[1] == "False switched off (HOTLAP_FUSED=0)"
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho 'no such flag' >&2\nexit 1\n")
     broken.chmod(0o755)
