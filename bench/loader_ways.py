@@ -1,13 +1,7 @@
-"""Every way of feeding that ``bench/loader.py`` compares, as a function that returns something to iterate over.
-
-A rival is listed only where it can be imported, with the settings that were found best for it by trying.
-"""
+"""Ways of feeding that need no other library: ours, torch's DataLoader over files or a memory map, and the limits."""
 
 from __future__ import annotations
 
-import io
-import os
-import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,96 +9,92 @@ from typing import Any
 
 import numpy as np
 import torch
-from loader_data import CLIP, CROP
+from loader_data import BATCH, CLIP, CROP, SIDE, read, samples
+from loader_samples import collate
 
-from hotlap.pack import Clip, Image, Loader, LoaderSettings, Pack
+from hotlap.pack import Clip, Flat, Image, Loader, LoaderSettings
 
-__all__ = ["BATCH", "WAYS"]
+__all__ = ["LIMIT", "ROOF", "Again", "Memmap", "Way", "as_is", "batches", "plain_ways"]
 
-BATCH = {"images": 128, "audio": 64}
 Way = Callable[[Path], Any]
+LIMIT = "memcpy of the batch"
+ROOF = "resident batch"
 
 
-def _ours(folder: Path, variant: str, mode: str, threads: int = 1, layout: str = "nchw") -> Loader:
-    image = variant != "audio"
-    views = {"image": Image(CROP, flip=0.5, layout=layout)} if image else {"audio": Clip(CLIP)}
+def _ours(folder: Path, kind: str, variant: str, mode: str, threads: int = 1, layout: str = "nchw") -> Loader:
+    views: dict[str, Any] = {
+        "images": {"image": Image(CROP, flip=0.5, layout=layout)},
+        "audio": {"audio": Clip(CLIP)},
+        "boxes": {"image": Image(layout=layout), "boxes": Flat()},
+    }[kind]
     settings = LoaderSettings(mode=mode, threads=threads)
-    name = variant if image else "planar"
-    batch = BATCH["images" if image else "audio"]
-    return Loader(folder / name, batch, {**views, "label": None}, drop_last=True, settings=settings)
+    label = {} if kind == "boxes" else {"label": None}
+    return Loader(folder / variant, BATCH[kind], {**views, **label}, drop_last=True, settings=settings)
 
 
 class _Files:
     """A plain data set: open, decode, crop, mirror, sample by sample."""
 
-    def __init__(self, folder: Path, quick: bool) -> None:
-        self._files, self._quick = sorted((folder / "files").rglob("*.*")), quick
+    def __init__(self, folder: Path, kind: str, quick: bool) -> None:
+        self._samples, self._kind, self._quick = list(samples(folder, kind)), kind, quick
 
     def __len__(self) -> int:
-        return len(self._files)
+        return len(self._samples)
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        path = self._files[index]
-        label = int(path.parent.name)
-        if path.suffix == ".wav":
-            import soundfile
-
-            begin = random.randrange(64_000 - CLIP + 1)
-            return torch.from_numpy(soundfile.read(path, CLIP, begin, dtype="float32")[0]), label
-        pixels = _decode(path.read_bytes(), self._quick)
-        return torch.from_numpy(np.ascontiguousarray(_crop(pixels).transpose(2, 0, 1))).float(), label
+    def __getitem__(self, index: int) -> Any:
+        sample = self._samples[index]
+        raw = read(sample["path"]) if self._quick else _pillow(sample["path"])
+        return (raw, sample["boxes"]) if self._kind == "boxes" else raw
 
 
-def _decode(content: bytes, quick: bool) -> np.ndarray[Any, Any]:
-    if quick:
-        import simplejpeg
-
-        decoded: np.ndarray[Any, Any] = simplejpeg.decode_jpeg(content, "RGB")
-        return decoded
+def _pillow(path: Path) -> np.ndarray[Any, Any]:
     from PIL import Image as Picture
 
-    return np.asarray(Picture.open(io.BytesIO(content)).convert("RGB"))
+    return np.asarray(Picture.open(path).convert("RGB")).transpose(2, 0, 1)
 
 
-def _crop(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    top, left = random.randrange(160 - CROP[0] + 1), random.randrange(160 - CROP[1] + 1)
-    window = pixels[top : top + CROP[0], left : left + CROP[1]]
-    return window[:, ::-1] if random.random() < 0.5 else window
-
-
-class _Memmap:
+class Memmap:
     """Decoded rows in one array on disk, read by whole batches: the best a DataLoader does without a library."""
 
     def __init__(self, folder: Path, kind: str) -> None:
-        path = folder / "rows.npy"
-        if not path.exists():
-            pack = Pack(folder / "planar", check=False)
-            name, shape = ("image", (3, 160, 160)) if kind == "images" else ("audio", (64_000,))
-            dtype = np.uint8 if kind == "images" else np.int16
-            kept = np.lib.format.open_memmap(path, "w+", dtype, (len(pack), *shape))
-            for k in range(len(pack)):
-                kept[k] = pack.row(k)[name].numpy()
-            kept.flush()
-        self._rows, self._kind = np.load(path, mmap_mode="r"), kind
+        self._rows, self._kind = np.load(folder / "memmap" / "rows.npy", mmap_mode="r"), kind
+        if kind == "boxes":
+            self._boxes = np.load(folder / "memmap" / "boxes.npy", mmap_mode="r")
+            self._ends = np.load(folder / "memmap" / "ends.npy")
+
+    @staticmethod
+    def write(folder: Path, target: Path, kind: str) -> None:
+        """What somebody who packs by hand does: decode one by one into one array."""
+        target.mkdir()
+        found = list(samples(folder, kind))
+        shape = (CLIP * 2,) if kind == "audio" else (3, SIDE[kind], SIDE[kind])
+        dtype = np.int16 if kind == "audio" else np.uint8
+        kept = np.lib.format.open_memmap(target / "rows.npy", "w+", dtype, (len(found), *shape))
+        for k, sample in enumerate(found):
+            kept[k] = read(sample["path"])
+        kept.flush()
+        if kind == "boxes":
+            np.save(target / "boxes.npy", np.concatenate([s["boxes"] for s in found]))
+            np.save(target / "ends.npy", np.cumsum([0, *(len(s["boxes"]) for s in found)]))
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def one(self, index: int) -> np.ndarray[Any, Any]:
-        if self._kind == "audio":
-            begin = random.randrange(64_000 - CLIP + 1)
-            clip: np.ndarray[Any, Any] = self._rows[index, begin : begin + CLIP]
-            return clip
-        top, left = random.randrange(160 - CROP[0] + 1), random.randrange(160 - CROP[1] + 1)
-        window = self._rows[index, :, top : top + CROP[0], left : left + CROP[1]]
-        return window[:, :, ::-1] if random.random() < 0.5 else window
+    def _one(self, index: int) -> Any:
+        if self._kind != "boxes":
+            return self._rows[index]
+        return self._rows[index], self._boxes[self._ends[index] : self._ends[index + 1]]
 
-    def __getitems__(self, indices: list[int]) -> torch.Tensor:
-        whole = torch.from_numpy(np.stack([self.one(k) for k in indices])).float()
-        return whole if self._kind == "images" else whole.mul_(1 / 32768)
+    def __getitems__(self, indices: list[int]) -> Any:
+        return collate(self._kind, [self._one(k) for k in indices])
 
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return self.__getitems__([index])[0]
+    def __getitem__(self, index: int) -> Any:
+        return self.__getitems__([index])
+
+
+def as_is(batch: Any) -> Any:
+    """For ``collate_fn`` where the batch is one already."""
+    return batch
 
 
 def _data_loader(folder: Path, kind: str, data: str, workers: int) -> Any:
@@ -112,15 +102,12 @@ def _data_loader(folder: Path, kind: str, data: str, workers: int) -> Any:
 
     keep: dict[str, Any] = {"num_workers": workers, "persistent_workers": workers > 0, "drop_last": True}
     if data == "memmap":
-        return DataLoader(_Memmap(folder, kind), BATCH[kind], shuffle=True, collate_fn=_as_is, **keep)  # type: ignore
-    return DataLoader(_Files(folder, data == "quick"), BATCH[kind], shuffle=True, **keep)  # type: ignore[arg-type]
+        return DataLoader(Memmap(folder, kind), BATCH[kind], shuffle=True, collate_fn=as_is, **keep)  # type: ignore[arg-type]
+    files: Any = _Files(folder, kind, data == "quick")
+    return DataLoader(files, BATCH[kind], shuffle=True, collate_fn=partial(collate, kind), **keep)
 
 
-def _as_is(batch: Any) -> Any:
-    return batch
-
-
-class _Again:
+class Again:
     """A function of the epoch's shuffled indices as something that can be iterated over again and again."""
 
     def __init__(self, count: int, epoch: Callable[[list[int]], Iterator[Any]]) -> None:
@@ -130,112 +117,38 @@ class _Again:
         return self._epoch(torch.randperm(self._count).tolist())
 
 
-def _batches(order: list[int], size: int) -> list[list[int]]:
+def batches(order: list[int], size: int) -> list[list[int]]:
+    """Whole batches of an order."""
     return [order[k : k + size] for k in range(0, len(order) - size + 1, size)]
 
 
-def _spdl(folder: Path, kind: str, threads: int) -> Any:
-    from spdl.pipeline import PipelineBuilder
-
-    data = _Memmap(folder, kind)
-
-    def epoch(order: list[int]) -> Iterator[Any]:
-        built = PipelineBuilder().add_source(_batches(order, BATCH[kind])).pipe(data.__getitems__, concurrency=threads)
-        pipeline = built.add_sink(2).build(num_threads=threads)
-        with pipeline.auto_stop():
-            yield from pipeline
-
-    return _Again(len(data), epoch)
-
-
-def _torchdata(folder: Path, kind: str) -> Any:
-    from torchdata import nodes
-
-    data = _Memmap(folder, kind)
-
-    def epoch(order: list[int]) -> Iterator[Any]:
-        source = nodes.IterableWrapper(_batches(order, BATCH[kind]))
-        mapped = nodes.ParallelMapper(source, data.__getitems__, num_workers=1, method="thread")
-        return iter(nodes.Loader(nodes.Prefetcher(mapped, 2)))
-
-    return _Again(len(data), epoch)
-
-
-def _dali(folder: Path, threads: int) -> Any:
-    from nvidia.dali import fn, pipeline_def, types
-    from nvidia.dali.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
-
-    @pipeline_def(batch_size=BATCH["images"], num_threads=threads, device_id=None)  # type: ignore[untyped-decorator]
-    def pipeline() -> Any:
-        content, label = fn.readers.file(file_root=str(folder / "files"), random_shuffle=True, name="files")
-        images = fn.decoders.image(content, device="cpu", output_type=types.RGB)
-        place = {"crop_pos_x": fn.random.uniform(range=(0, 1)), "crop_pos_y": fn.random.uniform(range=(0, 1))}
-        images = fn.crop_mirror_normalize(images, crop=CROP, mirror=fn.random.coin_flip(), dtype=types.FLOAT, **place)
-        return images, label
-
-    policy = LastBatchPolicy.DROP
-    return DALIGenericIterator([pipeline()], ["image", "label"], reader_name="files", auto_reset=True,
-                               last_batch_policy=policy)  # fmt: skip
-
-
-def _hugging(folder: Path) -> Any:
-    import datasets
-    from torch.utils.data import DataLoader
-
-    data = datasets.Dataset.from_dict({"file": [str(p) for p in sorted((folder / "files").rglob("*.jpg"))]})
-    data = data.map(lambda row: {"file": Path(row["file"]).read_bytes()}, cache_file_name=str(folder / "hf.arrow"),
-                    features=datasets.Features({"file": datasets.Value("binary")}))  # fmt: skip
-
-    def decoded(batch: dict[str, list[bytes]]) -> dict[str, Any]:
-        crops = [_crop(_decode(content, True)).transpose(2, 0, 1) for content in batch["file"]]
-        return {"image": [torch.from_numpy(np.ascontiguousarray(c)).float() for c in crops]}
-
-    return DataLoader(data.with_transform(decoded), BATCH["images"], shuffle=True, drop_last=True)  # type: ignore
-
-
-def _resident(folder: Path, kind: str) -> Any:
-    """No loading at all: the roof of a training, and the memcpy limit where there is none."""
-    shape = (3, *CROP) if kind == "images" else (CLIP,)
+def _resident(folder: Path, kind: str, copied: bool) -> Any:
+    """No loading at all: one batch in memory, copied each time (the limit of any loader) or not (a training's roof)."""
+    shape = {"images": (3, *CROP), "audio": (CLIP,), "boxes": (3, SIDE["boxes"], SIDE["boxes"])}[kind]
     batch = torch.randn(BATCH[kind], *shape)
     target = torch.empty_like(batch)
-    return _Again(8000, lambda order: (target.copy_(batch) for _ in _batches(order, BATCH[kind])))
+    return Again(8000, lambda order: (target.copy_(batch) if copied else batch for _ in batches(order, BATCH[kind])))
 
 
-def _needs(module: str) -> bool:
-    try:
-        __import__(module)
-    except ImportError:
-        return False
-    return True
-
-
-def _all(kind: str) -> dict[str, Way]:
-    encoded: dict[str, Way] = {}
-    variant = "planar" if kind == "images" else "audio"
-    ways: dict[str, Way] = {"memcpy of the batch": partial(_resident, kind=kind)}
+def plain_ways(kind: str) -> dict[str, Way]:
+    """By name; a name's first word is the library. "JPEG" names what decodes while it feeds."""
+    ways: dict[str, Way] = {LIMIT: partial(_resident, kind=kind, copied=True),
+                            ROOF: partial(_resident, kind=kind, copied=False)}  # fmt: skip
     for mode, threads in (("inline", 1), ("background", 1), ("background", 2), ("auto", 1)):
-        ways[f"hotlap.pack {mode} {threads}"] = partial(_ours, variant=variant, mode=mode, threads=threads)
+        ways[f"hotlap.pack {mode} {threads}"] = partial(_ours, kind=kind, variant="planar", mode=mode, threads=threads)
+    file = "WAV" if kind == "audio" else "JPEG"
     for workers in (0, 2):
         ways[f"DataLoader memmap __getitems__ {workers}"] = partial(
             _data_loader, kind=kind, data="memmap", workers=workers
         )
-        name = "Pillow" if kind == "images" else "soundfile"
-        ways[f"DataLoader {name} {workers}"] = partial(_data_loader, kind=kind, data="plain", workers=workers)
-    if _needs("spdl.pipeline"):
-        ways |= {f"SPDL memmap {n}": partial(_spdl, kind=kind, threads=n) for n in (1, 2)}
-    if _needs("torchdata.nodes"):
-        ways["torchdata nodes memmap"] = partial(_torchdata, kind=kind)
-    if kind == "audio":
-        return ways
-    ways["hotlap.pack channels-last"] = partial(_ours, variant="interleaved", mode="background", layout="channels_last")
-    encoded = {f"hotlap.pack JPEG {n}": partial(_ours, variant="encoded", mode="background", threads=n) for n in (1, 2)}
-    for workers in (0, 2):
-        encoded[f"DataLoader simplejpeg {workers}"] = partial(_data_loader, kind=kind, data="quick", workers=workers)
-    if _needs("nvidia.dali"):
-        encoded |= {f"DALI CPU JPEG {n}": partial(_dali, threads=n) for n in (1, os.cpu_count() or 1)}
-    if _needs("datasets"):
-        encoded["HF datasets JPEG"] = _hugging
-    return ways | encoded
-
-
-WAYS: dict[str, dict[str, Way]] = {kind: _all(kind) for kind in ("images", "audio")}
+        ways[f"DataLoader {file} {workers}"] = partial(_data_loader, kind=kind, data="quick", workers=workers)
+    if kind == "images":
+        ways["DataLoader JPEG Pillow 2"] = partial(_data_loader, kind=kind, data="plain", workers=2)
+        ways["hotlap.pack channels-last"] = partial(
+            _ours, kind=kind, variant="interleaved", mode="background", layout="channels_last"
+        )
+        for threads in (1, 2):
+            ways[f"hotlap.pack JPEG {threads}"] = partial(
+                _ours, kind=kind, variant="encoded", mode="background", threads=threads
+            )
+    return ways

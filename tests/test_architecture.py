@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HOTLAP = ROOT / "src" / "hotlap"
+WORKLOADS = ROOT / "src" / "hotlap_workloads"
 GUEST_ROOMS = ("records", "probe", "inject", "lever")
 """What enters the user's process."""
 PURE_ROOMS = ("diagnose", "proof")
@@ -45,6 +46,11 @@ PLANTED = {
     "lever/catalog/planted.py": ("import hotlap.lever.catalog.planted_too", "levers do not know each other"),
     "lever/catalog/planted_too.py": ("", ""),
     "pack/planted.py": ("import hotlap.report.units", "the packed-data loader is usable alone"),
+    "machine/planted.py": ("import hotlap_workloads.errors", "the tool does not know the reference trainings"),
+    "../hotlap_workloads/planted.py": (
+        "import hotlap.records",
+        "the reference trainings know the packed-data loader alone",
+    ),
 }
 
 
@@ -61,7 +67,8 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
 def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What import-linter says about a copy of the source with a violation of each contract."""
     folder = tmp_path_factory.mktemp("planted")
-    shutil.copytree(HOTLAP, folder / "src" / "hotlap", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (HOTLAP, WORKLOADS):
+        shutil.copytree(package, folder / "src" / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     for name, (line, _) in PLANTED.items():
         (folder / "src" / "hotlap" / name).write_text(line + "\n")
     return lint_imports(folder).stdout
@@ -165,7 +172,7 @@ def test_only_the_command_line_prints_and_exits() -> None:
 def test_no_error_is_swallowed_whole() -> None:
     """``except Exception: pass`` hides bugs; catching everything is allowed where something is done about it."""
     wrong = []
-    for path in sorted(HOTLAP.rglob("*.py")):
+    for path in sorted([*HOTLAP.rglob("*.py"), *WORKLOADS.rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ExceptHandler):
                 continue

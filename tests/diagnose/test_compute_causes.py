@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from diagnose_scripts import COMPUTE, causes, healthy
+from diagnose_scripts import COMPUTE, causes, healthy, judge
 
+from hotlap.records.findings import Finding
 from hotlap.testing.timelines import TimelineBuilder, cpu_machine
 
 BF16 = cpu_machine(flags=("avx2", "avx512_bf16"))
@@ -69,6 +70,24 @@ def test_attention_by_hand() -> None:
     assert "attention-by-hand" not in causes(bf16), "the written-out form is faster there"
     elsewhere = shaped("attention-by-hand", phase="residual", residual=0.001)
     assert "attention-by-hand" not in causes(elsewhere)
+
+
+def test_attention_takes_the_faults_of_its_lines_along() -> None:
+    def run(on: int, faults: int) -> list[Finding]:
+        """A step of 20 ms; ``on`` of 100 forward samples lie on the attention's lines."""
+        builder = TimelineBuilder().steps(1, **COMPUTE).ticks(1, minor_faults=0)
+        builder.steps(150, **COMPUTE).ticks(1, minor_faults=150 * faults)
+        builder.shape("attention-by-hand", ("model.py", 20, "forward", "attn = scores.softmax(-1)"), 20, 21)
+        builder.stack("forward", on, ("model.py", 21, "forward", "x = attn @ v"))
+        builder.stack("forward", 100 - on, ("model.py", 50, "forward", "x = self.mlp(x)"))
+        return judge(builder).findings
+
+    first, second = run(on=90, faults=6000)[:2]
+    faults_s = 6000 * 1.4e-6
+    assert (first.cause, second.cause) == ("attention-by-hand", "page-faults")
+    assert first.evidence["page_faults_s"] == pytest.approx(0.9 * faults_s, rel=0.02)
+    assert first.seconds_per_step == pytest.approx(0.9 * (faults_s + 0.2 * (0.020 - faults_s)), rel=0.02)
+    assert run(on=30, faults=6000)[0].cause == "page-faults", "most of the memory is faulted in elsewhere"
 
 
 def test_samples_loop_is_told_once() -> None:
@@ -164,3 +183,24 @@ def test_cudnn() -> None:
     assert "cudnn-deterministic" in strict and "cudnn-benchmark" not in strict
     assert "cudnn-deterministic" not in on_gpu(device="cpu", deterministic=True)
     assert "use_deterministic" in on_gpu(deterministic=True)["cudnn-deterministic"].advice
+
+
+def small(batch: int = 8, device: str = "cpu", waits: Any = None, **facts: Any) -> TimelineBuilder:
+    """A step of 1 ms: 0.8 ms of compute in 20 modules."""
+    builder = TimelineBuilder(device, batch=batch)
+    times = {"forward": 0.0003, "backward": 0.0005, "optimizer": 0.0001, "zero_grad": 0.00002, "residual": 0.00008}
+    builder.steps(200, **times, **(waits or {}))
+    return builder.setting("model", **{"class": "Net", "modules": 20, "compiled": False, "dtype": "float32", **facts})
+
+
+def test_tiny_batch() -> None:
+    found = causes(small())["tiny-batch"]
+    assert found.seconds_per_step == pytest.approx(0.5 * (20 * 20e-6 + 0.00012), rel=0.01)
+    assert "--knob 'batch=--batch-size {16,32}'" in found.advice and "--allow goal" in found.advice
+    assert "tiny-batch" not in causes(small(modules=10)), "the modules compute for most of that time"
+    assert "tiny-batch" not in causes(small(compiled=True)), "their calls are compiled away"
+    assert "tiny-batch" not in causes(small(batch=0)), "samples that are not counted cannot be compared"
+    assert "tiny-batch" in causes(small(device="NVIDIA A100"))
+    for phase in ("sync", "h2d"):
+        waits = causes(small(device="NVIDIA A100", waits={phase: 0.0005}))
+        assert "tiny-batch" not in waits, "the host waits: the device is busy"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from diagnose_scripts import COMPUTE, causes, healthy
 
-from hotlap.testing.timelines import TimelineBuilder
+from hotlap.testing.timelines import TimelineBuilder, UserLine
 
 LOOP = ("train.py", 90, "main", "optimizer.step()")
 
@@ -88,3 +88,14 @@ def test_profilers_of_the_interpreter() -> None:
     line = ("train.py", 3, "main", "tracemalloc.start()")
     traced = busy().setting("tracing", line, **{**off, "tracemalloc": True})
     assert causes(traced)["profiler-left-on"].where[0].line == 3
+
+
+def test_growth_by_copies_is_told_as_what_it_is() -> None:
+    text = "self.bank = torch.cat([self.bank, new])"
+    assert set(causes(growing("residual", text))) >= {"metrics-history"}
+    line: UserLine = ("train.py", 110, "main", text)
+    found = causes(growing("residual", text).shape("repeated-cat", line, 110, detail="self.bank"))
+    assert next(iter(found)) == "repeated-cat" and not {"metrics-history", "growing-step", "host-work"} & set(found)
+    elsewhere: UserLine = ("train.py", 99, "train", text)
+    other = causes(growing("residual", text).shape("repeated-cat", elsewhere, 99, detail="self.bank"))
+    assert "metrics-history" in other, "another line grows"

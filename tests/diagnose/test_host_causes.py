@@ -75,6 +75,14 @@ def test_forced_writes_in_the_residual(text: str) -> None:
     assert found["logging-forced"].where[0].line == 120 and "logging-blocking" not in found
 
 
+def test_work_in_the_arguments_of_a_forced_print_is_no_logging() -> None:
+    printed = ("train.py", 70, "run", 'print(f"step {step} EER {self.equal_error():.3f}", flush=True)')
+    inside = ("train.py", 55, "equal_error", "order = scores.argsort(descending=True)")
+    found = causes(healthy(residual=0.004).stack("residual", 40, printed, inside))
+    assert found["host-work"].where[0].line == 55
+    assert not {"logging-forced", "logging-blocking"} & set(found)
+
+
 def test_reading_a_file_is_no_forced_write() -> None:
     line = ("train.py", 120, "main", "text = open('notes.txt', 'r').read()")
     builder = TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, line)

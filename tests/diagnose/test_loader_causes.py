@@ -186,6 +186,14 @@ def test_h2d_copy_on_a_device_alone() -> None:
     assert "h2d-copy" not in run("NVIDIA A100", True) and "h2d-copy" not in run("cpu", False)
 
 
+def test_h2d_copy_names_the_copies_and_then_the_loader() -> None:
+    copies: UserLine = ("train.py", 31, "train", "images = images.to(device)")
+    builder = TimelineBuilder("NVIDIA A100").loader(LOADER, pin_memory=False).steps(100, h2d=0.004, **COMPUTE)
+    found = judge(builder.stack("h2d", 40, copies), cpu_machine()).findings
+    where = next(f.where for f in found if f.cause == "h2d-copy")
+    assert [w.line for w in where] == [31, LOADER[1]]
+
+
 def test_collate_says_when_lists_become_tensors() -> None:
     collate: UserLine = ("train.py", 70, "collate", "return torch.tensor(images), torch.tensor(labels)")
     stacked: UserLine = ("train.py", 70, "collate", "return torch.stack(images), torch.tensor_split(labels, 2)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from diagnose_scripts import COMPUTE, LOADER, causes, healthy
 
-from hotlap.testing.timelines import TimelineBuilder, cpu_machine
+from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 MAIN = ("train.py", 95, "main", "evaluate(model)")
 EVALUATE = ("train.py", 131, "evaluate", "model.eval()")
@@ -146,12 +146,16 @@ def test_host_work_and_gc() -> None:
 def test_thread_contention() -> None:
     assert "thread-contention" in causes(healthy().setting("threads", torch=8, cores=2), cpu_machine(2))
     assert "thread-contention" not in causes(healthy().setting("threads", torch=2, cores=2), cpu_machine(2))
+    line: UserLine = ("train.py", 9, "setup", "torch.set_num_threads(8)")
+    set_there = healthy().setting("threads", line, torch=8, cores=2)
+    assert [w.line for w in causes(set_there, cpu_machine(2))["thread-contention"].where] == [9]
 
     def fought(cpu: float) -> TimelineBuilder:
         builder = healthy().setting("threads", torch=2).loader(LOADER, num_workers=2, persistent_workers=True)
         return builder.worker(120, 0.02, cpu=cpu).worker(120, 0.02, cpu=cpu)
 
-    assert "thread-contention" in causes(fought(0.01), cpu_machine(2))
+    found = causes(fought(0.01), cpu_machine(2))["thread-contention"]
+    assert [w.line for w in found.where] == [LOADER[1]], "the number of workers is set there"
     assert "thread-contention" not in causes(fought(0.02), cpu_machine(2))
 
 

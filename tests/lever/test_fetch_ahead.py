@@ -8,10 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from torch.utils.data import DataLoader
 
+from hotlap.lever.catalog import background_fetch
 from hotlap.lever.fetch_ahead import FetchAhead
+from hotlap.testing.lever_target import LocalTarget
 
 
 def threads() -> list[threading.Thread]:
@@ -76,3 +80,12 @@ def test_the_process_ends_in_the_middle_of_an_epoch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_a_loop_may_draw_from_several_loaders(tmp_path: Path) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        background_fetch.apply(target, {"depth": 2})
+        one, two = DataLoader(list(range(20)), batch_size=2), DataLoader(list(range(20)), batch_size=2)
+        pairs = [(a.tolist(), b.tolist(), c.tolist()) for a, b, c in zip(one, two, one, strict=True)]
+    assert pairs == [([i, i + 1],) * 3 for i in range(0, 20, 2)] and target.changes == 3
+    wait_for_end()

@@ -230,6 +230,24 @@ def test_urls(pictures: Path, tmp_path: Path, server: str) -> None:
         packed(f"{server}/pictures/list.txt", tmp_path / "q")
 
 
+def test_a_folder_and_annotations_by_url(pictures: Path, tmp_path: Path, server: str) -> None:
+    pytest.importorskip("fsspec")
+    pytest.importorskip("aiohttp")
+    found = packed(f"{server}/pictures", tmp_path / "p")
+    assert found.values("label").tolist() == [0, 0, 0, 1, 1, 1] and found.metadata["classes"] == ["cat", "dog"]
+    assert [found.row(k)["name"] for k in (0, 5)] == ["cat/0.jpg", "dog/5.jpg"]
+    assert np.array_equal(found.row(4)["image"], decode_image(jpeg(4)))
+    (pictures / "lists").mkdir()
+    (pictures / "lists" / "train.txt").write_text("b dog/3.jpg\na cat/0.jpg\n")
+    there = packed(f"{server}/pictures/lists/train.txt", tmp_path / "q", root=f"{server}/pictures")
+    assert there.values("label").tolist() == [1, 0] and np.array_equal(there.row(1)["image"], decode_image(jpeg(0)))
+    (pictures / "lists" / "train.txt").write_text("../secret.jpg\n")
+    with pytest.raises(HotlapError, match="out of"):
+        packed(f"{server}/pictures/lists/train.txt", tmp_path / "r")
+    with pytest.raises(HotlapError, match=r"cannot be read|No files"):
+        packed(f"{server}/nowhere", tmp_path / "s")
+
+
 def png_of(width: int, height: int) -> bytes:
     """A PNG whose header claims any size."""
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from hotlap.diagnose.stacks import user_where
+from hotlap.records.timeline import Timeline
 from hotlap.trial.collect import annotate
 
 pytestmark = pytest.mark.flaky(reruns=2)
@@ -133,6 +135,11 @@ print(main())
     assert out.split() == ["True"]
 
 
+def text_at(timeline: Timeline, frame: int | None) -> str | None:
+    where = user_where(annotate(timeline), frame_id=frame)
+    return where.text if where else None
+
+
 def test_tools_of_the_interpreter(watched: Any) -> None:
     timeline, _ = watched(
         "import tracemalloc\n"
@@ -161,8 +168,48 @@ for i in range(10):
 profile.disable()
 """
     )
-    value = settings(profiled, "tracing")[0].value
-    assert value["profile"] == "cProfile.Profile" or "cProfile" in value["monitoring"]
+    row = settings(profiled, "tracing")[0]
+    assert row.value["profile"] == "cProfile.Profile" or "cProfile" in row.value["monitoring"]
+    assert text_at(profiled, row.frame) == "profile = cProfile.Profile()"
+
+
+def test_the_line_of_torchs_profiler(watched: Any) -> None:
+    profiled, _ = watched(
+        LOOP
+        + """
+from torch.profiler import profile
+with profile(with_stack=True, schedule=torch.profiler.schedule(wait=0, warmup=1, active=8)) as found:
+    for i in range(30):
+        step()
+        found.step()
+"""
+    )
+    row = settings(profiled, "tracing")[0]
+    assert row.value["profile"] == "torch.profiler with_stack"
+    assert (text_at(profiled, row.frame) or "").startswith("with profile(with_stack=True")
+    debug = next(row for row in settings(profiled, "debug") if row.value["profiler"])
+    assert debug.frame == row.frame
+
+
+def test_the_line_that_set_the_threads(watched: Any) -> None:
+    timeline, out = watched(
+        """
+import pickle
+def setup(threads):
+    torch.set_num_threads(threads)
+setup(3)
+print(pickle.loads(pickle.dumps(torch.set_num_threads)) is torch.set_num_threads, torch.get_num_threads())
+try:
+    torch.set_num_threads("many")
+except RuntimeError as error:
+    print(error.__traceback__.tb_next)
+"""
+        + LOOP
+        + "for i in range(10): step()\n"
+    )
+    assert out.splitlines() == ["True 3", "None"], "it goes on as torch's own function"
+    row = settings(timeline, "threads")[-1]
+    assert row.value["torch"] == 3 and text_at(timeline, row.frame) == "torch.set_num_threads(threads)"
 
 
 def test_no_tool(watched: Any) -> None:

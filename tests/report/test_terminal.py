@@ -80,6 +80,14 @@ def test_no_claim_without_a_proof() -> None:
         assert "faster" not in text and "keep it" not in text
 
 
+def test_a_plan_can_be_kept_in_three_ways() -> None:
+    lines = [" ".join(line.split()) for line in shown(sample.speedup(), 120).splitlines()]
+    at = lines.index("keep it: hotlap run --plan fast.yaml -- python train.py --data clips")
+    assert lines[at + 1 : at + 3] == ["or: hotlap patch fast.yaml", 'or: import hotlap; hotlap.attach("fast.yaml")']
+    elsewhere = shown(sample.speedup(run_path="/data/my runs/20261121-020000-train"), 120)
+    assert "or: hotlap patch fast.yaml --runs '/data/my runs'" in elsewhere, "a patch needs the run"
+
+
 def test_colour_only_on_a_terminal_and_the_same_words() -> None:
     coloured = shown(sample.speedup(), 100, terminal_=True)
     assert "\x1b[" in coloured

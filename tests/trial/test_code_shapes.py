@@ -76,6 +76,14 @@ def test_a_tensor_that_grows() -> None:
     assert kinds("x = torch.cat([x, y])") == set(), "once is no loop"
 
 
+def test_an_attribute_that_grows_with_each_call() -> None:
+    (found,) = shapes("self.bank = torch.cat([self.bank, new.detach()])")
+    assert (found.kind, found.detail) == ("repeated-cat", "self.bank")
+    assert kinds("self.bank = torch.cat([self.bank, new])\nself.bank = self.bank[-1000:]") == set(), "cut to a length"
+    assert kinds("self.bank = torch.cat([self.bank, new])[-1000:]") == set()
+    assert kinds("self.bank = torch.cat([self.old, new])") == set()
+
+
 @pytest.mark.parametrize(
     "head", ["for i in range(x.shape[0]):", "for i in range(x.size(0)):", "n = len(x)\nfor i in range(n):",
              "b, t, c = x.shape\nfor i in range(b):"],

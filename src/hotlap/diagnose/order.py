@@ -58,7 +58,17 @@ def _told_once(findings: list[Finding], times: Times) -> list[Finding]:
 
 
 def _without_echo(findings: list[Finding]) -> list[Finding]:
-    """Host work on a line that is named as growing is the same work told twice, as is a loop over samples as a loop."""
+    """One work is told once, by its closest name.
+
+    Growth whose first line is a concatenation that grows is the concatenation's. Host work on a line that is named as
+    growing is that growth, and a loop over samples is no other loop.
+    """
+    copies = {(w.file, w.line) for f in findings if f.cause == "repeated-cat" for w in f.where}
+    findings = [
+        f
+        for f in findings
+        if not (f.cause in ("growing-step", "metrics-history") and copies & {(w.file, w.line) for w in f.where[:1]})
+    ]
     growing = {
         (w.file, w.line)
         for f in findings

@@ -123,7 +123,7 @@ class Lever(Protocol):
 
     Where it holds, a lever also says ``PROCESS_WIDE = True`` (it finds something to change in any process),
     ``EARLY = True`` (what it treats makes trials of other levers noisy, so it is tried before them),
-    ``DEVICE = "cuda"`` (it is for accelerators alone).
+    ``DEVICE = "cuda"`` (it is for accelerators alone), ``IDLE_ON_CPU = True`` (without one it changes nothing).
     """
 
     def evidence(self, findings: Findings) -> Finding | None:

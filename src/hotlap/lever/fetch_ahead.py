@@ -41,6 +41,11 @@ class FetchAhead:
         weakref.finalize(reader, self._stopped.set)
         return reader
 
+    @property
+    def left(self) -> bool:
+        """Whether nobody reads from it any more."""
+        return self._stopped.is_set()
+
     def next(self) -> Any:
         """The next batch; raises what the iterator raised, in its place."""
         if self._thread is None and not self._ended:

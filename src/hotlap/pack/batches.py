@@ -11,6 +11,8 @@ import torch
 from hotlap.pack.available import memory_bytes
 from hotlap.pack.draws import Draws
 from hotlap.pack.order.contract import Order, share_of_rank
+from hotlap.pack.order.plain import BlockShuffle
+from hotlap.pack.read_ahead import ReadAhead
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.ring import Ring, Slot
 from hotlap.pack.settings import LoaderSettings
@@ -20,8 +22,6 @@ from hotlap.records.errors import HotlapError
 
 __all__ = ["BatchMaker"]
 
-_MERGE_BYTES = 64 << 10
-"""Rows closer than this are asked for in one go when reading ahead."""
 _READ_AHEAD = 8
 
 
@@ -50,7 +50,9 @@ class BatchMaker:
         ahead = settings.read_ahead
         if ahead is None:
             ahead = _READ_AHEAD if pack.memory.size_bytes > memory_bytes() // 2 else 0
-        self._ahead = ahead
+        in_blocks = isinstance(order, BlockShuffle)
+        self._ahead_rows = max(ahead * batch, order.window_rows if isinstance(order, BlockShuffle) else 0)
+        self.read_ahead = ReadAhead(pack, list(views), self._ahead_rows, in_blocks) if ahead else None
 
     def _allocate(self) -> list[dict[str, torch.Tensor]]:
         groups = [filler.allocate() for filler in self._fillers.values()]
@@ -77,9 +79,8 @@ class BatchMaker:
         slot = self.ring.take()
         rows, places = self.epoch_rows(epoch)
         part = slice(number * self.batch, (number + 1) * self.batch)
-        if self._ahead:
-            later = (number + self._ahead) * self.batch
-            self._read_ahead(rows[later : later + self.batch] if number else rows[self.batch : later + self.batch])
+        if self.read_ahead is not None:
+            self._read_early(self.read_ahead, epoch, number)
         chosen = self.pack.rows(rows[part])
         draws = Draws(self._settings.seed, epoch, places[part])
         flipped = 0
@@ -94,16 +95,15 @@ class BatchMaker:
         batch.setdefault("row", torch.from_numpy(chosen))
         return batch, slot
 
-    def _read_ahead(self, rows: Indices) -> None:
-        """Ask for the chunks of ``rows``, neighbours together: checksums need them whole."""
-        if not len(rows):
-            return
-        for name in self._fillers:
-            starts = np.sort(self.pack.starts(name, rows))
-            column = self.pack.columns[name]
-            size = (
-                column.unit_bytes if column.kind == "tensor" else int(self.pack.lengths(name).max()) * column.unit_bytes
-            )
-            cuts = np.flatnonzero(np.diff(starts) > size + _MERGE_BYTES) + 1
-            for run in np.split(starts, cuts):
-                self.pack.memory.will_need(int(run[0]), int(run[-1] - run[0]) + size)
+    def _read_early(self, reading: ReadAhead, epoch: int, number: int) -> None:
+        """Ask for the rows some batches on, of the next epoch too where this one ends, and wait for our own."""
+        rows, _ = self.epoch_rows(epoch)
+        first = number * self.batch
+        place = epoch * len(rows) + first
+        begin = first + self._ahead_rows if reading.follows(place) else first
+        behind = first + self._ahead_rows + self.batch
+        reading.ask(self.pack.numbers(rows[begin:behind]), place)
+        if behind > len(rows):
+            following, _ = self.epoch_rows(epoch + 1)
+            reading.ask(self.pack.numbers(following[max(0, begin - len(rows)) : behind - len(rows)]), place)
+        reading.wait(self.pack.numbers(rows[first : first + self.batch]))

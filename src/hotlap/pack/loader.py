@@ -159,6 +159,8 @@ class Loader:
     def close(self) -> None:
         """Stop the threads. (They also stop when the process ends.)"""
         self._forget()
+        if self._maker.read_ahead is not None:
+            self._maker.read_ahead.close()
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None

@@ -23,6 +23,8 @@ __all__ = ["Memory"]
 _MAP_FIXED = 0x10
 _FAILED = ctypes.c_void_p(-1).value
 _WILLNEED = 3
+_DONTNEED = 4
+_COLD = 20
 
 
 def _libc() -> ctypes.CDLL:
@@ -80,6 +82,18 @@ class Memory:
         page = mmap.PAGESIZE
         first = start // page * page
         self._libc.madvise(self._base + first, start + size - first, _WILLNEED)
+
+    def touch(self, start: int, size: int) -> None:
+        """Wait until this range is in memory, and mapped."""
+        self.array[start : start + size : mmap.PAGESIZE].max(initial=0)
+
+    def let_go(self, start: int, size: int) -> None:
+        """Unmap whole pages of this range, so that the kernel drops them first; read again, they are mapped again."""
+        page = mmap.PAGESIZE
+        first, behind = -(-start // page) * page, (start + size) // page * page
+        if behind > first:
+            for advice in (_COLD, _DONTNEED):
+                self._libc.madvise(self._base + first, behind - first, advice)
 
     def close(self) -> None:
         """Unmap. Nothing taken from ``tensor`` or ``array`` may be used afterwards."""

@@ -93,19 +93,42 @@ class Pack:
             table[column.name] = (lengths, starts)
         return table
 
-    def rows(self, indices: Any) -> Indices:
-        """Checked row numbers (negative ones count from the end), their chunks trusted from now on."""
+    def numbers(self, indices: Any) -> Indices:
+        """Checked row numbers, negative ones counted from the end."""
         rows = np.asarray(indices, np.int64).reshape(-1)
         size = len(self)
         if rows.size and (rows.min() < -size or rows.max() >= size):
             beyond = int(rows[(rows < -size) | (rows >= size)][0])
             raise IndexError(f"row {beyond} of a pack with {size} rows ({self.folder})")
         rows = np.where(rows < 0, rows + size, rows)
-        if not self._all_trusted:
-            self._trust(np.unique(np.searchsorted(self.chunk_rows, rows, "right") - 1))
         return rows
 
-    def _trust(self, chunks: Indices) -> None:
+    def rows(self, indices: Any) -> Indices:
+        """Checked row numbers (negative ones count from the end), their chunks trusted from now on."""
+        rows = self.numbers(indices)
+        if not self._all_trusted:
+            self.trust(self.chunks_of(rows))
+        return rows
+
+    def chunk_number(self, rows: Indices) -> Indices:
+        """The chunk that each row lies in."""
+        return np.searchsorted(self.chunk_rows, rows, "right") - 1
+
+    def chunks_of(self, rows: Indices) -> Indices:
+        """The chunks that hold these rows, each once."""
+        return np.unique(self.chunk_number(rows))
+
+    def chunk_range(self, number: int) -> tuple[int, int]:
+        """(first byte in :attr:`memory`, bytes) of a chunk."""
+        chunk = self._chunks[number]
+        return int(self._bases[number]) + chunk.start, chunk.end - chunk.start
+
+    def trusted(self, chunks: Indices) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether the checksum of each of these chunks has been found right."""
+        return self._trusted[chunks]
+
+    def trust(self, chunks: Indices) -> None:
+        """Compare the checksums of those of these chunks that have not been compared yet."""
         for number in chunks[~self._trusted[chunks]]:
             self.check_chunk(int(number))
             self._trusted[number] = True
@@ -128,7 +151,7 @@ class Pack:
         column = self.column(name)
         if column.kind != "tensor":
             return self._lengths[name][1][rows]
-        chunk = np.searchsorted(self.chunk_rows, rows, "right") - 1
+        chunk = self.chunk_number(rows)
         found: Indices = self._data[name][chunk] + (rows - self.chunk_rows[chunk]) * column.unit_bytes
         return found
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from types import ModuleType
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.switch_lines import SwitchLines
 from hotlap.records.rows import Setting
 
 __all__ = ["install"]
 
 
+_TORCHS = "torch.profiler with_stack"
+"""A type of torch's C++ code, which has no name of its own in Python."""
+
+
 class _Tools:
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, lines: SwitchLines) -> None:
         self.ctx = ctx
-        self.frame: int | None = None
+        self.lines = lines
         self._last: dict[str, Any] = {}
 
     def look(self, index: int) -> None:
@@ -30,18 +33,17 @@ class _Tools:
         }
         if value != self._last and (self._last or any(value.values())):
             self._last = value
-            self.ctx.rec.emit(Setting("tracing", value, self.frame if value["tracemalloc"] else None))
+            self.ctx.rec.emit(Setting("tracing", value, self._line(value)))
 
-    def tracemalloc(self, module: ModuleType) -> None:
-        """Remember the line that starts ``tracemalloc``."""
-        original = module.start
-
-        @functools.wraps(original)
-        def start(*args: Any, **kwargs: Any) -> Any:
-            self.frame = self.ctx.rec.frames.user_number() or self.frame
-            return original(*args, **kwargs)
-
-        self.ctx.undo.replace(module, "start", start)
+    def _line(self, value: dict[str, Any]) -> int | None:
+        """Where the first of them that is known by its line was made."""
+        named = f"{value['profile']} {value['monitoring']}"
+        on = {
+            "cProfile": "cProfile" in named,
+            "torch profiler": _TORCHS in named,
+            "tracemalloc": value["tracemalloc"],
+        }
+        return next((line for what, is_on in on.items() if is_on and (line := self.lines.of(what))), None)
 
 
 def _name(tool: Any) -> str:
@@ -49,6 +51,8 @@ def _name(tool: Any) -> str:
     if tool is None:
         return ""
     named = tool if hasattr(tool, "__qualname__") else type(tool)
+    if named.__qualname__ == "TraceContext" and named.__module__ == "builtins":
+        return _TORCHS
     if any(base.__module__ == "_lsprof" for base in type(tool).__mro__):  # ``python -m cProfile``: of ``__main__``
         return "cProfile.Profile"
     return f"{named.__module__}.{named.__qualname__}"
@@ -63,8 +67,6 @@ def _monitoring() -> str:
     return ", ".join(name for number, name in tools if name is not None and monitoring.get_events(number))
 
 
-def install(ctx: Context) -> None:
+def install(ctx: Context, lines: SwitchLines) -> None:
     """Look after some of the steps."""
-    tools = _Tools(ctx)
-    ctx.on_import("tracemalloc", tools.tracemalloc)
-    ctx.rec.on_look.append(tools.look)
+    ctx.rec.on_look.append(_Tools(ctx, lines).look)

@@ -7,11 +7,13 @@ import os
 import sys
 from typing import Any
 
+from hotlap.probe import switch_lines
 from hotlap.probe.context import Context
 from hotlap.probe.forward import Forwards
 from hotlap.probe.loader import LoaderInfo
 from hotlap.probe.model_facts import model_facts
 from hotlap.probe.own_frames import strip
+from hotlap.probe.switch_lines import SwitchLines
 from hotlap.records.rows import Setting
 
 __all__ = ["Settings", "install"]
@@ -20,8 +22,9 @@ __all__ = ["Settings", "install"]
 class Settings:
     """What was said last, so that only changes are said again."""
 
-    def __init__(self, ctx: Context, forwards: Forwards) -> None:
+    def __init__(self, ctx: Context, forwards: Forwards, lines: SwitchLines) -> None:
         self.ctx = ctx
+        self.lines = lines
         self.rec = ctx.rec
         self.forwards = forwards
         self.anomaly_frame: int | None = None
@@ -86,6 +89,7 @@ class Settings:
                 "cores": cores,
                 "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY"),
             },
+            self.lines.of("threads"),
         )
 
     def after_step(self, index: int) -> None:
@@ -119,12 +123,13 @@ class Settings:
             "deterministic": torch.are_deterministic_algorithms_enabled(),
             "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
         }
-        self.say("debug", value, self.anomaly_frame if anomaly else None)
+        profiler = self.lines.of("torch profiler") if value["profiler"] else None
+        self.say("debug", value, self.anomaly_frame if anomaly else profiler)
 
 
 def install(ctx: Context, forwards: Forwards) -> Settings:
     """Replace the switches of anomaly detection (for the line that used them) and ``autocast.__enter__``."""
-    found = Settings(ctx, forwards)
+    found = Settings(ctx, forwards, switch_lines.install(ctx))
     rec = ctx.rec
     for name in ("set_detect_anomaly", "detect_anomaly"):
         owner = getattr(ctx.torch.autograd, name)

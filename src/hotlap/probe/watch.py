@@ -216,7 +216,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
         steps.on_first_update.append(facts.install(ctx).optimizer)
     recompiles.install(ctx)
     calls_per_line.install(ctx, forwards)
-    interpreter_tools.install(ctx)
+    interpreter_tools.install(ctx, said.lines)
     distributed.install(ctx, watch.sites)
     retained.install(ctx)
     has_device = device_time.install(ctx)

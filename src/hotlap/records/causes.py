@@ -45,6 +45,7 @@ CAUSES: dict[str, str] = {
     "cudnn-deterministic": "Deterministic algorithms were asked for, which are slower.",
     "cudnn-benchmark": "Convolutions run by heuristics where cuDNN could try its algorithms out.",
     "optimizer-loop": "The optimizer updates parameter by parameter.",
+    "tiny-batch": "Batches are so small that Python and dispatch take most of each step.",
     "python-loop": "A Python loop of small operations inside the forward.",
     "attention-by-hand": "Attention is written out as products and a softmax, where one kernel does it.",
     "samples-loop": "A Python loop over the samples of a batch, where one batched operation does it.",

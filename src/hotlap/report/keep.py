@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import PurePath
 
 from hotlap.records.plan import Plan
+from hotlap.records.run_folder import ROOT
 from hotlap.report.view import Report
 
 __all__ = ["command_text", "keep_commands", "plan_yaml"]
@@ -20,8 +22,16 @@ def keep_commands(report: Report) -> list[str]:
     """What to type to keep the plan; empty without a plan of at least one move."""
     if report.plan is None or not report.plan.moves or not report.plan_path:
         return []
-    run = f"hotlap run --plan {shlex.quote(report.plan_path)} -- {command_text(report.command)}".rstrip()
-    return [run, f"import hotlap; hotlap.attach({json.dumps(report.plan_path, ensure_ascii=False)})"]
+    path = shlex.quote(report.plan_path)
+    run = f"hotlap run --plan {path} -- {command_text(report.command)}".rstrip()
+    attach = f"import hotlap; hotlap.attach({json.dumps(report.plan_path, ensure_ascii=False)})"
+    return [run, f"hotlap patch {path}{_runs(report.run_path)}", attach]
+
+
+def _runs(run_path: str) -> str:
+    """The option that leads a patch to the run, whose findings say where to edit; none where runs are kept anyway."""
+    root = PurePath(run_path).parent
+    return "" if not run_path or root == PurePath(ROOT) else f" --runs {shlex.quote(str(root))}"
 
 
 def plan_yaml(plan: Plan) -> str:

@@ -221,7 +221,7 @@ def _footer(report: Report, width: int) -> Iterable[Text]:
         yield from _wrapped(f"missing, since the run was {report.status}: {', '.join(gone)}", width, " ", "yellow")
     for note in report.all_notes:
         yield from _wrapped(f"note: {report.brief(note)}", width, " ", "dim")
-    for label, command in zip(("keep it:", "     or:"), keep.keep_commands(report), strict=False):
+    for label, command in zip(("keep it:", "     or:", "     or:"), keep.keep_commands(report), strict=False):
         yield from _folded(f" {label} ", command, width, "cyan")
 
 

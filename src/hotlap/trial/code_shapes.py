@@ -1,5 +1,5 @@
-"""Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop, loops
-over samples, tensors made on the host.
+"""Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop or with
+each call, loops over samples, tensors made on the host.
 
 A shape is no finding: a cause wants samples of the script's stacks on its lines as well.
 """
@@ -31,9 +31,12 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
         text = lines[node.lineno - 1].strip()[:_TEXT] if node.lineno <= len(lines) else ""
         found.append(CodeShape(kind, "", node.lineno, function, frozenset(spared), text, detail))
 
+    cut = _cut_to_length(tree)
     for name, body in _scopes(tree):
         for use, used, detail in written_out(body):
             add("attention-by-hand", use, name, used, detail)
+        for grown, target in _growing_by_calls(body, cut):
+            add("repeated-cat", grown, name, _span(grown), target)
         batch = _batch_sizes(body)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
             for grown, target in _growing(loop):
@@ -78,9 +81,9 @@ def _called(call: ast.expr) -> tuple[str, str]:
     return "", ""
 
 
-def _growing(loop: ast.stmt) -> Iterator[tuple[ast.Assign, str]]:
+def _growing(inside: ast.stmt) -> Iterator[tuple[ast.Assign, str]]:
     """``x = torch.cat([x, ...])`` and its kin."""
-    for node in ast.walk(loop):
+    for node in ast.walk(inside):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         module, function = _called(node.value)
@@ -90,6 +93,25 @@ def _growing(loop: ast.stmt) -> Iterator[tuple[ast.Assign, str]]:
         parts = [p for a in node.value.args[:2] for p in (a.elts if isinstance(a, ast.List | ast.Tuple) else [a])]
         if target in (ast.unparse(part) for part in parts):
             yield node, target
+
+
+def _growing_by_calls(body: list[ast.stmt], cut: set[str]) -> Iterator[tuple[ast.Assign, str]]:
+    """``self.x = torch.cat([self.x, ...])``: what an object keeps grows with each call, wherever the loop is."""
+    for node in _own(body):
+        if isinstance(node, ast.Assign):
+            for grown, target in _growing(node):
+                if isinstance(grown.targets[0], ast.Attribute) and target not in cut:
+                    yield grown, target
+
+
+def _cut_to_length(tree: ast.Module) -> set[str]:
+    """Attributes that some line of the file makes a part of themselves: ``self.x = self.x[-n:]``."""
+    return {
+        ast.unparse(node.targets[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
+        and isinstance(node.value, ast.Subscript) and ast.unparse(node.value.value) == ast.unparse(node.targets[0])
+    }  # fmt: skip
 
 
 def _is_batch(node: ast.expr) -> bool:

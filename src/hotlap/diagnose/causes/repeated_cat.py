@@ -1,4 +1,4 @@
-"""repeated-cat: a tensor grows by concatenation in a loop."""
+"""repeated-cat: a tensor grows by concatenation in a loop, or with each call of a method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ CAUSE = "repeated-cat"
 
 
 def find(view: View) -> Finding | None:
-    """Samples on ``x = torch.cat([x, ...])`` inside a loop, in whatever phase of the training process."""
+    """Samples on ``x = torch.cat([x, ...])`` inside a loop, or on such a line of an attribute, in whatever phase of the
+    training process."""
     phases = [p for p in view.phases if p not in ("data_wait", "h2d")]
     found = costly(view, CAUSE, phases)
     if not found:
@@ -20,8 +21,11 @@ def find(view: View) -> Finding | None:
     name = found[0].shape.detail
     evidence = {"on_line_s": sum(on.seconds for on in found), "grows": name, "basis": "prior", "prior": prior}
     evidence |= view.stack_evidence(found[0].book)
+    advice = (
+        "Append to a list and concatenate once after the loop, or write into a tensor of fixed size that holds what is "
+        f"read: {name} is copied whole at {where[0].file}:{where[0].line} each time."
+    )
     return view.finding(
-        CAUSE, sum(on.seconds for on in found) * prior, f"Append to a list and concatenate once after the loop: {name} "
-        f"is copied whole at {where[0].file}:{where[0].line} each time.", where, detail=f"{name} grows in a loop",
+        CAUSE, sum(on.seconds for on in found) * prior, advice, where, detail=f"{name} grows by copies",
         phase=max(phases, key=lambda p: found[0].book.phase(p).total()), evidence=evidence,
     )  # fmt: skip

@@ -12,7 +12,8 @@ def find(view: View) -> Finding | None:
     """More busy threads than cores, and a sign that they wait for each other; CPU trainings only.
 
     Either torch has more threads than there are cores, or its threads take them all while workers load, and the
-    workers are off the CPU without reading.
+    workers are off the CPU without reading. Named are the line that set the threads, if one did (torch's own choice has
+    none), and the loader with its workers.
     """
     if view.on_device:
         return None
@@ -34,7 +35,11 @@ def find(view: View) -> Finding | None:
         "torch_threads": threads, "busy_workers": busy, "cores": cores, "workers": view.workers,
         "workers_off_cpu_frac": loading.wait_frac if loading else None, "basis": "prior",
     }  # fmt: skip
+    set_at = next((found for row in reversed(view.setting_rows("threads")) if (found := view.setting_where(row))), [])
+    made = [view.loader.where] if view.loader and view.loader.where and busy else []
+    where = set_at + made if too_many else made + set_at
     return view.finding(
         CAUSE, seconds, f"Call torch.set_num_threads({keep}): {threads} torch threads and {view.workers} workers share "
-        f"{cores} cores.", [], detail=f"{demand:.1f} busy threads on {cores} cores", phase="forward", evidence=evidence,
+        f"{cores} cores.", where, detail=f"{demand:.1f} busy threads on {cores} cores", phase="forward",
+        evidence=evidence,
     )  # fmt: skip

@@ -19,6 +19,7 @@ cost memory.
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import Rule, check_setting
@@ -83,22 +84,23 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Wrap each epoch's iterator of a loader without workers."""
-    running: list[FetchAhead] = []
+    running: weakref.WeakSet[FetchAhead] = weakref.WeakSet()
 
     def ahead(loader: DataLoader[Any], iterator: Any) -> Any:
         import torch
 
         if loader.num_workers > 0 or torch.get_default_device().type != "cpu":
             return iterator
-        for old in running:
-            old.stop()
+        for old in list(running):
+            if old.left:  # it may be at a batch still; one that is read goes on: a loop may draw from several
+                old.stop()
         target.changed()
         wrapped = FetchAhead(iterator, setting["depth"])
-        running[:] = [wrapped]
+        running.add(wrapped)
         return wrapped.outer()
 
     def stop() -> None:
-        for old in running:
+        for old in list(running):
             old.stop()
 
     target.wrap_iterator(ahead)

@@ -46,13 +46,17 @@ class BlockShuffle:
     window_blocks: int = 256
     grain: int = 1
 
+    @property
+    def window_rows(self) -> int:
+        """Rows that are mixed with each other: what memory should hold twice."""
+        return self.block_rows * self.window_blocks
+
     def rows(self, pack: Pack, epoch: int) -> Indices:
         draw = generator(self.seed, epoch)
         count = -(-len(pack) // self.block_rows)
         starts = draw.permutation(count) * self.block_rows
         rows = (starts[:, None] + np.arange(self.block_rows)).reshape(-1)
         rows = rows[rows < len(pack)]
-        window = self.block_rows * self.window_blocks
-        for first in range(0, len(rows), window):
-            draw.shuffle(rows[first : first + window])
+        for first in range(0, len(rows), self.window_rows):
+            draw.shuffle(rows[first : first + self.window_rows])
         return rows

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from hotlap.pack import fused
 from hotlap.pack.draws import Draws
 from hotlap.pack.gather import as_torch, gather_windows, window_view
 from hotlap.pack.reader import Indices, Pack
@@ -80,6 +81,9 @@ class _Clips:
     def _gather(self, starts: Indices, out: torch.Tensor) -> None:
         if self._dtype == self._stored:
             gather_windows(self._windows, starts, out)
+            return
+        if self._stored == torch.int16 and self._dtype == torch.float32 and fused.ready():
+            fused.sounds(self._pack.memory.tensor, starts, self._scale, out)
             return
         block = max(1, _BLOCK // max(1, out.shape[1]))
         scratch = torch.empty((block, out.shape[1]), dtype=self._stored)

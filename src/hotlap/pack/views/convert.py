@@ -29,10 +29,13 @@ class Convert:
         mean, std = (self._numbers(value) for value in (view.mean, view.std))
         self._scale: float | torch.Tensor | None = None
         self._shift: float | torch.Tensor = 0.0
+        self.numbers: tuple[torch.Tensor | None, torch.Tensor | None] = None, None
+        """Scale and shift of each channel, for the kernel."""
         if mean is None and std is None:
             return
         scale = 1.0 / (std if std is not None else torch.ones(channels))
         shift = -(mean if mean is not None else torch.zeros(channels)) * scale
+        self.numbers = scale.contiguous(), shift.contiguous()
         if (scale == scale[0]).all() and (shift == shift[0]).all():
             self._scale, self._shift = float(scale[0]), float(shift[0])
             return

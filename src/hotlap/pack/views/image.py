@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from hotlap.pack import fused
 from hotlap.pack.draws import Draws
 from hotlap.pack.gather import gather_windows, window_view
 from hotlap.pack.reader import Indices, Pack
@@ -89,6 +90,7 @@ class _RawImages:
             raise HotlapError(f"A crop of {crop} does not fit images of {self._height, self._width}.")
         self._crop, self._convert = crop, Convert(view, self._channels, crop)
         self._windows = self._window_view()
+        self._fits_kernel = view.dtype == torch.float32 and self._interleaved == (view.layout == "channels_last")
 
     def _window_view(self) -> tuple[torch.Tensor, int]:
         (height, width), c = self._crop, self._channels
@@ -96,6 +98,13 @@ class _RawImages:
             return window_view(self._pack, "uint8", (height, width * c), (self._width * c, 1))
         plane = self._height * self._width
         return window_view(self._pack, "uint8", (c, height, width), (plane, self._width, 1))
+
+    def _fused(self, starts: Indices, flipped: int, out: torch.Tensor) -> None:
+        memory, size, numbers = self._pack.memory.tensor, (self._channels, *self._crop), self._convert.numbers
+        if self._interleaved:
+            fused.pixels(memory, starts, flipped, size, self._width * self._channels, numbers, out)
+        else:
+            fused.planes(memory, starts, flipped, size, (self._height * self._width, self._width), numbers, out)
 
     def allocate(self) -> Buffers:
         return {self._name: self._convert.allocate(self._batch)}
@@ -106,6 +115,9 @@ class _RawImages:
         step = self._channels if self._interleaved else 1
         starts = self._pack.starts(self._name, rows) + (top * self._width + left) * step
         (height, width), c = self._crop, self._channels
+        if self._fits_kernel and fused.ready():
+            self._fused(starts, flipped, out)
+            return {self._name: out}
         end = len(rows)
         if self._convert.is_copy(self._interleaved):  # nothing to convert: straight into the buffer
             whole = out.permute(0, 2, 3, 1).flatten(2) if self._interleaved else out

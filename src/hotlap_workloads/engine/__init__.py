@@ -1,0 +1,1 @@
+"""What all trainings share: settings, loop, evaluation cadence, checkpoints, trackers, ranks."""

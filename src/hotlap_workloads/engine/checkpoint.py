@@ -1,0 +1,109 @@
+"""Checkpoints that a crash cannot spoil: written beside the last good one, which is kept."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hotlap_workloads.errors import WorkloadError
+
+__all__ = ["CURRENT", "PREVIOUS", "Saver", "fits", "load"]
+
+CURRENT = "checkpoint.pt"
+PREVIOUS = "checkpoint.previous.pt"
+
+
+class Saver:
+    """Writes ``checkpoint.pt``; the one before becomes ``checkpoint.previous.pt``.
+
+    In the background, the state is copied to memory at once and written while training goes on; an error of that write
+    is raised by the next call.
+    """
+
+    def __init__(self, folder: Path, background: bool) -> None:
+        self._folder = folder
+        self._background = background
+        self._thread: threading.Thread | None = None
+        self._error: OSError | None = None
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Write, or begin to."""
+        self.wait()
+        if not self._background:
+            write(self._folder, state)
+            return
+        self._thread = threading.Thread(target=self._write, args=(_copied(state),), name="checkpoint")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until the last one is on disk."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise WorkloadError(f"Cannot write a checkpoint in {self._folder}: {error}.", "Free some space.") from error
+
+    def _write(self, state: dict[str, Any]) -> None:
+        try:
+            write(self._folder, state)
+        except OSError as err:
+            self._error = err
+
+
+def write(folder: Path, state: dict[str, Any]) -> None:
+    """Write under another name, bring it to disk, then rename: a reader sees the old file or the new one, whole."""
+    new, current = folder / f"{CURRENT}.new", folder / CURRENT
+    with open(new, "wb") as out:
+        torch.save(state, out)
+        out.flush()
+        os.fsync(out.fileno())
+    if current.exists():
+        os.replace(current, folder / PREVIOUS)
+    os.replace(new, current)
+
+
+def load(folder: Path, say: Callable[[str], None]) -> dict[str, Any] | None:
+    """The newest checkpoint that can be read, None where there is none. Says so when it is the one before."""
+    broken = []
+    for name in (CURRENT, PREVIOUS):
+        path = folder / name
+        if not path.exists():
+            continue
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as err:  # torch raises RuntimeError, EOFError, UnpicklingError, OSError, ... for a cut file
+            broken.append(f"{path} cannot be read ({type(err).__name__}: {str(err).splitlines()[0][:120]})")
+            continue
+        for line in broken:
+            say(f"{line}; going on from {name}.")
+        return state
+    if broken:
+        raise WorkloadError(f"No checkpoint can be read: {'; '.join(broken)}.", "Delete them to start anew.")
+    return None
+
+
+def fits(state: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], folder: Path) -> None:
+    """Raise WorkloadError when the checkpoint is of another model."""
+    odd = sorted(set(state) ^ set(expected))
+    odd += [k for k in state if k in expected and state[k].shape != expected[k].shape]
+    if odd:
+        raise WorkloadError(
+            f"The checkpoint in {folder} is of another model: {len(odd)} tensors differ, the first is {odd[0]!r}.",
+            "Use the settings it was made with (settings.json beside it), or another --out.",
+        )
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: _copied(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_copied(part) for part in value)
+    return value

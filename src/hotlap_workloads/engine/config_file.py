@@ -1,0 +1,51 @@
+"""Configuration files as users of these trainings have them: YAML, and JSON ``.conf`` with "True" and "False"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from hotlap_workloads.errors import SettingsError
+
+__all__ = ["read_config"]
+
+
+def read_config(path: Path, aliases: Mapping[str, str]) -> dict[str, object]:
+    """The file's values by our names.
+
+    Nested sections become dotted keys (``optim_config.base_lr``); ``aliases`` maps what a published training calls a
+    setting to our name. Keys that are in neither stay as they are: whoever sets them says so.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as err:
+        raise SettingsError(f"Cannot read the configuration {path}: {err.strerror}.") from err
+    try:
+        loaded = json.loads(text) if path.suffix in (".conf", ".json") else yaml.safe_load(text)
+    except (json.JSONDecodeError, yaml.YAMLError) as err:
+        raise SettingsError(f"{path} is not valid: {' '.join(str(err).split())}.") from err
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise SettingsError(f"{path} holds a {type(loaded).__name__}, not settings by name.")
+    out: dict[str, object] = {}
+    for key, value in _flat(loaded, "").items():
+        name = aliases.get(key, key)
+        if name in out:
+            raise SettingsError(f"{path}: {key!r} and another key both set {name!r}.", "Keep one.")
+        out[name] = value
+    return out
+
+
+def _flat(section: Mapping[object, object], prefix: str) -> dict[str, object]:
+    out: dict[str, object] = {}
+    for key, value in section.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            out.update(_flat(value, f"{name}."))
+        else:
+            out[name] = value
+    return out

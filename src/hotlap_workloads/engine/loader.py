@@ -1,0 +1,73 @@
+"""The DataLoader over the rest of an epoch, and the copy of a batch to the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from hotlap_workloads.engine.order import Position, RankBatches
+from hotlap_workloads.engine.ranks import Ranks
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.engine.task import Task
+
+__all__ = ["Feeder", "to_device"]
+
+
+class _RestOfEpoch:
+    """The batch sampler of a loader that outlives its epoch: asks the feeder for the batches of now."""
+
+    def __init__(self) -> None:
+        self.batches: RankBatches | None = None
+
+    def __iter__(self) -> Any:
+        return iter(self.batches or ())
+
+    def __len__(self) -> int:
+        return len(self.batches or ())
+
+
+class Feeder:
+    """Makes the batches of each epoch. One DataLoader for the whole training where workers persist."""
+
+    def __init__(self, task: Task, settings: EngineSettings, ranks: Ranks, device: torch.device) -> None:
+        self._task, self._settings, self._ranks, self._device = task, settings, ranks, device
+        self._sampler = _RestOfEpoch()
+        self._loader: DataLoader[Any] | None = None
+
+    def batches(self, position: Position, batch_size: int) -> RankBatches:
+        """What this rank still has to read of the epoch."""
+        s, r = self._settings, self._ranks
+        return RankBatches(self._task.order, s.seed, batch_size, position, r.rank, r.world, s.drop_last)
+
+    def open(self, position: Position, batch_size: int) -> DataLoader[Any]:
+        """A loader over the rest of the epoch."""
+        self._sampler.batches = self.batches(position, batch_size)
+        if self._loader is None or not self._settings.persistent_workers:
+            self._loader = self._make()
+        return self._loader
+
+    def _make(self) -> DataLoader[Any]:
+        s = self._settings
+        return DataLoader(
+            self._task.train_set,  # type: ignore[arg-type]
+            batch_sampler=self._sampler,
+            collate_fn=self._task.collate,
+            num_workers=s.workers,
+            prefetch_factor=s.prefetch_factor if s.workers else None,
+            persistent_workers=s.persistent_workers,
+            pin_memory=s.pin_memory and self._device.type == "cuda",
+            generator=torch.Generator(),  # of its own: a new loader must not draw from the training's random numbers
+        )
+
+
+def to_device(batch: Any, device: torch.device, non_blocking: bool) -> Any:
+    """The batch with its tensors on the device."""
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=non_blocking)
+    if isinstance(batch, dict):
+        return {key: to_device(part, device, non_blocking) for key, part in batch.items()}
+    if isinstance(batch, list | tuple):
+        return type(batch)(to_device(part, device, non_blocking) for part in batch)
+    return batch

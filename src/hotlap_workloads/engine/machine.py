@@ -1,0 +1,89 @@
+"""What this machine can do, and settings that ask for more than that."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.errors import SettingsError
+
+__all__ = ["Machine", "apply_arithmetic", "check_machine", "pick_device", "read_machine"]
+
+VOLTA, AMPERE = (7, 0), (8, 0)
+"""Compute capabilities: Triton, and so torch.compile, needs 7.0; TF32 and bf16 need 8.0 (CUDA programming guide)."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """``capability`` is the GPU's compute capability, None without a GPU; ``cores`` are those this process may use."""
+
+    cores: int
+    capability: tuple[int, int] | None = None
+    name: str = "CPU"
+
+    @property
+    def gpu(self) -> bool:
+        return self.capability is not None
+
+    @property
+    def tf32(self) -> bool:
+        return self.capability is not None and self.capability >= AMPERE
+
+    @property
+    def autocast(self) -> Literal["fp16", "bf16"]:
+        """bf16 wherever the device has it (CPUs run it too), fp16 on older GPUs."""
+        return "fp16" if self.capability is not None and self.capability < AMPERE else "bf16"
+
+    def workers(self, wanted: int) -> int:
+        """Loading processes worth having: on a CPU they take cores from the step, on a GPU one core feeds it."""
+        free = self.cores - 1 if self.gpu else (self.cores - 2) // 2
+        return max(0, min(wanted, free))
+
+
+def read_machine() -> Machine:
+    """This machine, now."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not torch.cuda.is_available():
+        return Machine(cores)
+    return Machine(cores, torch.cuda.get_device_capability(), torch.cuda.get_device_name())
+
+
+def pick_device(settings: EngineSettings, machine: Machine, local_rank: int = 0) -> torch.device:
+    """The device to train on."""
+    if settings.device == "cuda" and not machine.gpu:
+        raise SettingsError("device=cuda, and torch sees no GPU here.", "Use device=cpu or device=auto.")
+    if settings.device == "cpu" or not machine.gpu:
+        return torch.device("cpu")
+    return torch.device("cuda", local_rank)
+
+
+def check_machine(settings: EngineSettings, machine: Machine) -> None:
+    """Raise SettingsError for what this machine cannot do, with what to use instead."""
+    on_gpu = machine.gpu and settings.device != "cpu"
+    capability = machine.capability or (0, 0)
+    old = on_gpu and capability < AMPERE
+    if settings.tf32 and (old or not on_gpu):
+        raise SettingsError(f"tf32=true, and {machine.name} has no TF32.", f"Use precision={machine.autocast}.")
+    if settings.precision == "bf16" and old:
+        raise SettingsError(f"precision=bf16, and {machine.name} has no bf16.", "Use precision=fp16.")
+    if settings.precision == "fp16" and not on_gpu:
+        raise SettingsError("precision=fp16 scales the loss for a GPU, and this is a CPU.", "Use precision=bf16.")
+    if settings.compile and on_gpu and capability < VOLTA:
+        raise SettingsError(f"compile=true, and {machine.name} is too old for Triton.", "Use compile=false.")
+    if settings.search_batch_size and not on_gpu:
+        raise SettingsError("search_batch_size=true needs a GPU: a CPU has no memory of its own to fill.")
+
+
+def apply_arithmetic(settings: EngineSettings) -> None:
+    """Set torch's global switches."""
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    torch.backends.cuda.matmul.allow_tf32 = settings.tf32
+    torch.backends.cudnn.allow_tf32 = settings.tf32
+    torch.backends.cudnn.benchmark = settings.cudnn_benchmark
+    torch.backends.cudnn.deterministic = settings.deterministic
+    torch.use_deterministic_algorithms(settings.deterministic, warn_only=True)

@@ -1,0 +1,66 @@
+"""The update rule and its learning rate, from the settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from hotlap_workloads.engine.settings import EngineSettings
+
+__all__ = ["load_optimizer", "lr_factor", "make_optimizer"]
+
+
+def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.optim.Optimizer:
+    """Adam, AdamW or SGD over the parameters that are trained."""
+    parameters = [p for p in objective.parameters() if p.requires_grad]
+    how: dict[str, Any] = {} if settings.optimizer_loop == "auto" else {"foreach": False, "fused": False}
+    if settings.optimizer_loop in ("foreach", "fused"):
+        how = {settings.optimizer_loop: True}
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(parameters, settings.lr, settings.momentum, weight_decay=settings.weight_decay, **how)
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(parameters, settings.lr, weight_decay=settings.weight_decay, **how)
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, settings.lr, **how)
+
+
+def lr_factor(settings: EngineSettings, steps_per_epoch: int) -> Callable[[int], float]:
+    """The learning rate at a step, as a factor of ``lr``: linear warm-up, then constant, cosine to 0, or steps."""
+    warmup = round(settings.warmup_epochs * steps_per_epoch)
+    total = settings.epochs * steps_per_epoch
+    every = max(1, round(settings.decay_every_epochs * steps_per_epoch))
+
+    def factor(step: int) -> float:
+        if step < warmup:
+            return (step + 1) / warmup
+        if settings.schedule == "cosine":
+            return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, total - warmup))))
+        if settings.schedule == "step":
+            return float(settings.decay ** (step // every))
+        return 1.0
+
+    return factor
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Load, and give each moment the memory order of its parameter.
+
+    A fused optimiser on a CPU walks both as flat memory: moments of another order would silently update wrong weights.
+    """
+    optimizer.load_state_dict(state)
+    for parameter in _parameters(optimizer):
+        moments = optimizer.state[parameter]
+        for name, moment in moments.items():
+            if isinstance(moment, torch.Tensor) and moment.shape == parameter.shape:
+                moments[name] = torch.empty_like(parameter, dtype=moment.dtype).copy_(moment)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> Iterable[torch.Tensor]:
+    return (parameter for group in optimizer.param_groups for parameter in group["params"])

@@ -1,0 +1,53 @@
+"""Three profiles: the knobs that trade speed against equal bits, set together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from hotlap_workloads.engine.machine import Machine
+from hotlap_workloads.engine.settings import EngineSettings
+
+__all__ = ["PROFILES", "balanced", "fastest", "reproducible"]
+
+S = TypeVar("S", bound=EngineSettings)
+
+
+def fastest(settings: S, machine: Machine) -> S:
+    """All that this machine can do, the compiler excepted, whose start-up cost is the user's choice.
+
+    Two cores: no loading process beside the step, since they would fight for the cores; more cores: up to eight.
+    """
+    workers = machine.workers(8)
+    return replace(
+        settings,
+        workers=workers,
+        eval_workers=workers,
+        persistent_workers=workers > 0,
+        prefetch_factor=3,
+        pin_memory=machine.gpu,
+        non_blocking=machine.gpu,
+        precision=machine.autocast,
+        tf32=machine.tf32,
+        channels_last=True,
+        cudnn_benchmark=True,
+        deterministic=False,
+        zero_grad_to_none=True,
+        read_loss_every_step=False,
+        checkpoint_in_background=True,
+    )
+
+
+def balanced(settings: S, machine: Machine) -> S:
+    """Fast, with the arithmetic left at fp32 and its memory order as it was."""
+    fast = fastest(settings, machine)
+    return replace(fast, precision="off", tf32=False, channels_last=False, cudnn_benchmark=False)
+
+
+def reproducible(settings: S, machine: Machine) -> S:
+    """The same bits at every run on this machine; loading stays fast, since it changes no number."""
+    return replace(balanced(settings, machine), deterministic=True)
+
+
+PROFILES = {"fastest": fastest, "reproducible": reproducible, "balanced": balanced}
+"""By the name given to ``--profile``."""

@@ -1,0 +1,33 @@
+"""Unreadable samples: an error that names the file, or, when asked, a list of them and an epoch without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hotlap_workloads.errors import DataError
+
+__all__ = ["FILE", "quarantined"]
+
+FILE = "quarantine.txt"
+
+
+def quarantined(paths: Iterable[Path], read: Callable[[Path], object], out: Path, writes: bool) -> set[Path]:
+    """Read every file once; those that cannot be read are listed in ``quarantine.txt`` (path, tab, reason).
+
+    ``writes`` is whether this rank writes the list; all ranks find the same.
+    """
+
+    def reason(path: Path) -> tuple[Path, str] | None:
+        try:
+            read(path)
+        except DataError as err:
+            return path, err.what
+        return None
+
+    with ThreadPoolExecutor() as pool:
+        bad = [found for found in pool.map(reason, sorted(set(paths))) if found is not None]
+    if writes:
+        (out / FILE).write_text("".join(f"{path}\t{what}\n" for path, what in bad), encoding="utf-8")
+    return {path for path, _ in bad}

@@ -1,0 +1,68 @@
+"""One process or several: who am I, and the few things ranks tell each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import distributed as dist
+
+__all__ = ["Ranks", "joined"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """``rank`` of ``world`` processes; ``local`` counts within this machine and picks the GPU."""
+
+    rank: int = 0
+    world: int = 1
+    local: int = 0
+
+    @property
+    def first(self) -> bool:
+        """The one that writes, prints and tracks."""
+        return self.rank == 0
+
+    def any(self, mine: bool, device: torch.device) -> bool:
+        """Whether it is so on any rank. Every rank must ask at the same step."""
+        if self.world == 1:
+            return mine
+        flag = torch.tensor([float(mine)], device=device)
+        dist.all_reduce(flag, op=dist.ReduceOp.MAX)
+        return bool(flag.item())
+
+    def gather(self, mine: T) -> list[T]:
+        """What each rank has, in the order of the ranks."""
+        if self.world == 1:
+            return [mine]
+        out: list[Any] = [None] * self.world
+        dist.all_gather_object(out, mine)
+        return out
+
+    def wait(self) -> None:
+        """Until all ranks are here."""
+        if self.world > 1:
+            dist.barrier()
+
+
+@contextmanager
+def joined(on_gpu: bool) -> Iterator[Ranks]:
+    """The ranks that ``torchrun`` started (gloo on CPUs, NCCL on GPUs), or this process alone."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        yield Ranks()
+        return
+    ranks = Ranks(int(os.environ["RANK"]), world, int(os.environ.get("LOCAL_RANK", "0")))
+    if on_gpu:
+        torch.cuda.set_device(ranks.local)
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        yield ranks
+    finally:
+        dist.destroy_process_group()

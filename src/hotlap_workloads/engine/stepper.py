@@ -1,0 +1,93 @@
+"""One step: forward and backward of its micro-batches, then the update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+
+from hotlap_workloads.engine.loader import to_device
+from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
+from hotlap_workloads.engine.ranks import Ranks
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.engine.task import Task
+
+__all__ = ["Stepper", "autocast"]
+
+_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def autocast(settings: EngineSettings, device: torch.device) -> AbstractContextManager[Any]:
+    """The arithmetic of forward."""
+    if settings.precision == "off":
+        return nullcontext()
+    return torch.autocast(device.type, _TYPES[settings.precision])
+
+
+class Stepper:
+    """The objective on its device, its optimiser, schedule and scaler.
+
+    The memory order is set before the optimiser exists, so that its moments get the same.
+    """
+
+    def __init__(self, task: Task, settings: EngineSettings, device: torch.device, ranks: Ranks, epoch_steps: int):
+        self.settings, self.device = settings, device
+        self.objective = task.objective.to(device)
+        if settings.channels_last:
+            self.objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if settings.activation_checkpointing:
+            for stage in task.stages:
+                _recompute(stage)
+        self.optimizer = make_optimizer(self.objective, settings)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lr_factor(settings, epoch_steps))
+        self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
+        if settings.compile:
+            self.objective.compile(mode=settings.compile_mode, dynamic=settings.compile_dynamic or None)
+        self._run: nn.Module = self.objective
+        if ranks.world > 1:
+            ids = [device.index] if device.type == "cuda" else None
+            self._run = DistributedDataParallel(self.objective, device_ids=ids)
+
+    def forward_backward(self, micro_batches: Sequence[Any]) -> dict[str, torch.Tensor]:
+        """Gradients of a step; the mean over its micro-batches of what the objective says, still on the device."""
+        means: dict[str, torch.Tensor] = {}
+        for number, micro_batch in enumerate(micro_batches):
+            last = number == len(micro_batches) - 1
+            alone = isinstance(self._run, DistributedDataParallel) and not last
+            with self._run.no_sync() if alone else nullcontext():  # type: ignore[operator]
+                batch = to_device(micro_batch, self.device, self.settings.non_blocking)
+                with autocast(self.settings, self.device):
+                    said = self._run(batch)
+                self.scaler.scale(said["loss"] / len(micro_batches)).backward()
+            for name, value in said.items():
+                means[name] = means.get(name, 0) + value.detach() / len(micro_batches)
+        return means
+
+    def update(self) -> None:
+        """Clip, step, next learning rate, zero-grad. The scaler itself leaves out steps whose gradients overflowed."""
+        if self.settings.clip_norm:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.objective.parameters(), self.settings.clip_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.schedule.step()
+        self.forget()
+
+    def forget(self) -> None:
+        """Zero-grad."""
+        self.optimizer.zero_grad(set_to_none=self.settings.zero_grad_to_none)
+
+
+def _recompute(stage: nn.Module) -> None:
+    """Keep only the stage's input in forward, and compute its inside again in backward."""
+    inside = stage.forward
+
+    def forward(*inputs: Any) -> Any:
+        return checkpoint(inside, *inputs, use_reentrant=False) if torch.is_grad_enabled() else inside(*inputs)
+
+    stage.forward = forward

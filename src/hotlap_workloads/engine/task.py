@@ -1,0 +1,80 @@
+"""What a training must bring; the engine brings everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import nn
+
+from hotlap_workloads.engine.machine import Machine
+from hotlap_workloads.engine.order import Draw, Order
+from hotlap_workloads.engine.ranks import Ranks
+from hotlap_workloads.engine.settings import EngineSettings
+
+__all__ = ["Context", "Preset", "Task", "TrainSet", "Workload"]
+
+S = TypeVar("S", bound=EngineSettings)
+
+
+class TrainSet(Protocol):
+    """Loads one sample, or a whole batch where it also has ``__getitems__(draws)``."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, draw: Draw) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where and with whom a task is built. ``data`` is None when the training makes its own."""
+
+    device: torch.device
+    out: Path
+    data: Path | None = None
+    ranks: Ranks = field(default_factory=Ranks)
+    quarantine: bool = False
+    say: Callable[[str], None] = print
+
+
+class Task(Protocol):
+    """One training, assembled.
+
+    objective  maps a batch on the device to {"loss": scalar, ...other scalars}; its parameters are trained
+    stages     modules whose activations may be computed again in backward
+    collate    samples to a batch, None for torch's default
+    """
+
+    objective: nn.Module
+    train_set: TrainSet
+    order: Order
+    stages: Sequence[nn.Module]
+    collate: Callable[[list[Any]], Any] | None
+
+    def evaluate(self, heavy: bool) -> dict[str, float]:
+        """Metrics of the model now. Called in eval and inference mode; must not draw global random numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Preset:
+    """``make(machine)`` gives the settings; ``why`` says in a sentence what it is for."""
+
+    make: Callable[[Machine], EngineSettings]
+    why: str
+
+
+class Workload(Protocol):
+    """A training by name."""
+
+    name: str
+    summary: str
+    presets: Mapping[str, Preset]
+    aliases: Mapping[str, str]
+
+    def build(self, settings: Any, context: Context) -> Task:
+        """Read the data and make the model."""
+        ...

@@ -1,0 +1,38 @@
+"""Errors for people: what was found, where, and what to do next."""
+
+from __future__ import annotations
+
+__all__ = ["EXIT_FAILED", "EXIT_NAN", "EXIT_TERMINATED", "EXIT_USAGE", "DataError", "SettingsError", "WorkloadError"]
+
+EXIT_FAILED = 1
+"""The training could not go on."""
+EXIT_USAGE = 2
+"""The command line, a setting or a configuration file is wrong."""
+EXIT_NAN = 3
+"""The loss was not a number."""
+EXIT_TERMINATED = 143
+"""Asked to stop by SIGTERM (128 + 15): a checkpoint was written, the same command goes on from it."""
+
+
+class WorkloadError(Exception):
+    """A failure that a person can act on; ``exit_code`` is what the program returns."""
+
+    def __init__(self, what: str, hint: str = "", exit_code: int = EXIT_FAILED) -> None:
+        super().__init__(f"{what} {hint}".strip())
+        self.exit_code = exit_code
+
+
+class SettingsError(WorkloadError):
+    """A setting that does not exist, has the wrong type, or that this machine cannot do."""
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what, hint, EXIT_USAGE)
+
+
+class DataError(WorkloadError):
+    """A file of the data set that is missing, cut short or unreadable. ``path`` names it."""
+
+    def __init__(self, path: object, what: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {what}", hint)
+        self.path = str(path)
+        self.what = what

@@ -1,0 +1,1 @@
+"""Building blocks that more than one training uses. Each file stands alone and may be copied."""

@@ -1,0 +1,112 @@
+"""From names and files to a trainer: what ``train`` and ``evaluate`` share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hotlap_workloads.catalogue import find_preset, find_workload
+from hotlap_workloads.engine import random_state
+from hotlap_workloads.engine.batch_search import find_batch_size
+from hotlap_workloads.engine.config_file import read_config
+from hotlap_workloads.engine.journal import SETTINGS
+from hotlap_workloads.engine.loop import Trainer
+from hotlap_workloads.engine.machine import apply_arithmetic, check_machine, pick_device, read_machine
+from hotlap_workloads.engine.overrides import nearest, override
+from hotlap_workloads.engine.profiles import PROFILES
+from hotlap_workloads.engine.ranks import Ranks, joined
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.engine.task import Context
+from hotlap_workloads.errors import SettingsError
+
+__all__ = ["Request", "opened", "settings_of", "settings_of_run"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: preset, then profile, then configuration file, then single values, the later ones winning."""
+
+    workload: str
+    out: Path
+    preset: str = "fast"
+    profile: str = ""
+    config: Path | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    data: Path | None = None
+    quarantine: bool = False
+
+
+def settings_of(request: Request) -> EngineSettings:
+    """The settings, checked against themselves and this machine."""
+    workload, machine = find_workload(request.workload), read_machine()
+    settings = find_preset(workload, request.preset, machine)
+    if request.profile:
+        if request.profile not in PROFILES:
+            raise SettingsError(f"There is no profile {request.profile!r}.", nearest(request.profile, PROFILES))
+        settings = PROFILES[request.profile](settings, machine)
+    if request.config is not None:
+        settings = override(settings, read_config(request.config, workload.aliases), str(request.config))
+    settings = override(settings, request.values, "--set")
+    settings.check()
+    check_machine(settings, machine)
+    return settings
+
+
+def settings_of_run(request: Request) -> EngineSettings:
+    """The settings that a run was made with, with single values changed."""
+    path = request.out / SETTINGS
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as err:
+        raise SettingsError(f"{path} cannot be read: {err}.", "--out names the folder of a training.") from err
+    if values.pop("workload") != request.workload:
+        raise SettingsError(f"{request.out} holds a run of another workload than {request.workload}.")
+    settings = override(find_preset(find_workload(request.workload), "slow", read_machine()), values, str(path))
+    settings = override(settings, request.values, "--set")
+    settings.check()
+    check_machine(settings, read_machine())
+    return settings
+
+
+@contextmanager
+def opened(request: Request, settings: EngineSettings, say: Callable[[str], None]) -> Iterator[Trainer]:
+    """The trainer, with data read and model made. Ranks leave their group at the end."""
+    machine = read_machine()
+    apply_arithmetic(settings)
+    request.out.mkdir(parents=True, exist_ok=True)
+    with joined(machine.gpu and settings.device != "cpu") as ranks:
+        context = Context(
+            pick_device(settings, machine, ranks.local),
+            request.out,
+            staged(request.data, settings.stage_to, ranks, say),
+            ranks,
+            request.quarantine,
+            say if ranks.first else _quiet,
+        )
+        random_state.seed_all(settings.seed)
+        task = find_workload(request.workload).build(settings, context)
+        if settings.search_batch_size:
+            settings = replace(settings, batch_size=find_batch_size(task, settings, context))
+            context.say(f"The largest batch that fits is {settings.batch_size}.")
+        random_state.seed_all(settings.seed + 1_000_003 * ranks.rank)
+        yield Trainer(request.workload, task, settings, context)
+
+
+def staged(data: Path | None, target: str, ranks: Ranks, say: Callable[[str], None]) -> Path | None:
+    """The data on a local disk: copied once by the first rank of each machine, verified by hash, resumed if cut."""
+    if data is None or not target:
+        return data
+    from hotlap.pack import stage
+
+    if ranks.local == 0:
+        stage(str(data), target)
+        say(f"{data} is staged in {target}.")
+    ranks.wait()
+    return Path(target)
+
+
+def _quiet(line: str) -> None:
+    """Only the first rank talks."""

@@ -1,0 +1,94 @@
+"""Trials are scored by the mean cosine over all pairs of crops of the two utterances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+from hotlap_workloads.engine.ranks import Ranks
+from hotlap_workloads.parts.audio_file import Wave, read_wave
+from hotlap_workloads.parts.crop import even_crops
+from hotlap_workloads.parts.verification import eer, min_dcf
+from hotlap_workloads.speaker_verify.lists import Trials
+
+__all__ = ["EvalCrops", "Scorer"]
+
+
+class EvalCrops:
+    """The crops of one file, (crops, samples) as int16. ``read`` takes the number of a file."""
+
+    def __init__(self, count: int, read: Callable[[int], Wave], samples: int, crops: int) -> None:
+        self.count, self.read, self.samples, self.crops = count, read, samples, crops
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Tensor:
+        return torch.from_numpy(even_crops(self.read(number), self.samples, self.crops))
+
+
+@dataclass(frozen=True)
+class FromFiles:
+    """Reads file number i of a list. A class, so that loading processes can be started with it."""
+
+    paths: Sequence[Path]
+
+    def __call__(self, number: int) -> Wave:
+        return read_wave(self.paths[number])
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Embeds the files of the trials, each rank its share, and measures EER and minDCF."""
+
+    net: nn.Module
+    crops: EvalCrops
+    trials: Trials
+    device: torch.device
+    ranks: Ranks
+    files_at_once: int = 1
+    workers: int = 0
+    p_target: float = 0.05
+
+    def embeddings(self) -> Tensor:
+        """(files, crops, dim), unit length, on the CPU."""
+        mine = list(range(self.ranks.rank, len(self.crops), self.ranks.world))
+        loader: DataLoader[Tensor] = DataLoader(
+            self.crops,  # type: ignore[arg-type]
+            batch_size=self.files_at_once,
+            sampler=mine,
+            num_workers=self.workers,
+            pin_memory=self.device.type == "cuda",
+            generator=torch.Generator(),
+        )
+        parts = []
+        for waves in loader:
+            files, crops, samples = waves.shape
+            x = self.net(waves.view(files * crops, samples).to(self.device, non_blocking=True).float() / 32768)
+            parts.append(F.normalize(x.float(), dim=1).view(files, crops, -1).cpu())
+        shares = self.ranks.gather((mine, torch.cat(parts)))
+        out = shares[0][1].new_empty(len(self.crops), *shares[0][1].shape[1:])
+        for numbers, found in shares:
+            out[numbers] = found
+        return out
+
+    def scores(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """The mean over all pairs of crops is the product of the means over the crops of each file."""
+        means = self.embeddings().mean(dim=1).double().numpy()
+        products: np.ndarray[tuple[int], np.dtype[np.float64]] = np.einsum(
+            "td,td->t", means[self.trials.left], means[self.trials.right]
+        )
+        return products
+
+    def measure(self) -> dict[str, float]:
+        """Shares, 0 to 1."""
+        scores = self.scores()
+        same = self.trials.same
+        return {"eer": eer(scores, same), "min_dcf": min_dcf(scores, same, self.p_target)}

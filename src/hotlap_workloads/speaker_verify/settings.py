@@ -1,0 +1,89 @@
+"""What can be set of this training, beside the engine's knobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.errors import SettingsError
+
+__all__ = ["PAIR_LOSSES", "SpeakerSettings"]
+
+PAIR_LOSSES = ("angleproto", "ge2e", "triplet")
+"""Losses that compare several utterances of each speaker in the batch."""
+
+
+@dataclass(frozen=True)
+class SpeakerSettings(EngineSettings):
+    """Model, loss, data and evaluation of a speaker verification training."""
+
+    # --- model
+    model: Literal["ResNetSE34L", "ResNetSE34V2", "ResNetSE152"] = "ResNetSE34L"
+    """The light ResNet-34 (1.4 M parameters), the half-width one (8 M), or the deep one."""
+    pooling: Literal["SAP", "ASP"] = "SAP"
+    """From frames to a recording: self-attentive, or attentive statistics."""
+    mels: int = 40
+    """Mel bands: 40 with ResNetSE34L, 64 with the others. A multiple of 8."""
+    embedding: int = 512
+    """Length of the speaker's vector."""
+    width: float = 1.0
+    """Channels of every stage, as a factor."""
+
+    # --- loss
+    loss: Literal["softmax", "amsoftmax", "aamsoftmax", "angleproto", "ge2e", "triplet"] = "amsoftmax"
+    """Classification (plain, additive margin, additive angular margin), or comparison within the batch."""
+    scale: float = 30.0
+    """Scale of the cosines in the margin losses."""
+    margin: float = 0.3
+    """Margin of the margin losses and of triplet."""
+    utterances: int = 2
+    """Utterances of a speaker in a batch, for angleproto, ge2e and triplet; one for the others."""
+
+    # --- data
+    train_list: str = "train_list.txt"
+    """Lines ``speaker path``."""
+    trials: str = "val_trials.txt"
+    """Lines ``label path path``; 1 is the same speaker."""
+    heavy_trials: str = "test_trials.txt"
+    """Trials of the heavy evaluation."""
+    wav_folder: str = "wav"
+    """Folder that the paths of lists and trials are relative to."""
+    crop_s: float = 2.0
+    """Seconds of each utterance in training."""
+    decode: Literal["each_time", "once"] = "each_time"
+    """Read and decode the file whenever it is used, or decode all files once into a file that is mapped into memory."""
+
+    # --- augmentation
+    augment: Literal["none", "sample", "batch"] = "none"
+    """Noise, music, voices and rooms: per sample in the loading process, or for the whole batch on the device."""
+    musan: str = ""
+    """Folder of MUSAN (noise/, music/, speech/); the self-made data bring their own."""
+    rirs: str = ""
+    """Folder of room impulse responses."""
+    noise_minutes: float = 20.0
+    """augment=batch: minutes of each kind of noise kept in memory."""
+
+    # --- evaluation
+    eval_crops: int = 10
+    """Crops per utterance, evenly spread."""
+    eval_crop_s: float = 3.0
+    """Seconds of each crop."""
+    eval_files_at_once: int = 1
+    """Files per batch of the evaluation."""
+    p_target: float = 0.05
+    """minDCF: share of trials of the same speaker."""
+
+    def check(self) -> None:
+        super().check()
+        if self.mels % 8:
+            raise SettingsError(f"mels={self.mels} is not a multiple of 8, by which the network divides it.")
+        if self.loss in PAIR_LOSSES and self.utterances < 2:
+            raise SettingsError(f"loss={self.loss} compares utterances of a speaker, and utterances={self.utterances}.")
+        if self.batch_size % self.group:
+            raise SettingsError(f"batch_size={self.batch_size} is not a multiple of utterances={self.group}.")
+
+    @property
+    def group(self) -> int:
+        """Utterances of one speaker that stand together in a batch."""
+        return self.utterances if self.loss in PAIR_LOSSES else 1

@@ -1,0 +1,151 @@
+"""The training put together: data, order, model, loss, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from hotlap_workloads.engine.order import Order
+from hotlap_workloads.engine.quarantine import quarantined
+from hotlap_workloads.engine.task import Context, TrainSet
+from hotlap_workloads.errors import SettingsError, WorkloadError
+from hotlap_workloads.parts.audio_file import read_wave
+from hotlap_workloads.parts.class_order import ClassGroups
+from hotlap_workloads.parts.clip_bank import ClipBank, build_bank
+from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
+from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
+from hotlap_workloads.speaker_verify.data import BankCrops, FileCrops, as_batch
+from hotlap_workloads.speaker_verify.lists import Trials, read_train_list, read_trials
+from hotlap_workloads.speaker_verify.losses import make_loss
+from hotlap_workloads.speaker_verify.made_data import make_data
+from hotlap_workloads.speaker_verify.model import SpeakerNet, samples_of
+from hotlap_workloads.speaker_verify.noises import NoiseFiles, find_noises
+from hotlap_workloads.speaker_verify.presets import ALIASES, PRESETS
+from hotlap_workloads.speaker_verify.scoring import EvalCrops, FromFiles, Scorer
+from hotlap_workloads.speaker_verify.settings import PAIR_LOSSES, SpeakerSettings
+
+__all__ = ["WORKLOAD", "SpeakerObjective", "SpeakerTask"]
+
+
+class SpeakerObjective(nn.Module):
+    """A batch (waves, labels) to its loss; waves are int16 or floats in -1 to 1, (batch, samples)."""
+
+    def __init__(self, net: SpeakerNet, loss: nn.Module, augment: BatchAugment | None) -> None:
+        super().__init__()
+        self.net, self.loss, self.augment = net, loss, augment
+
+    def forward(self, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        waves, labels = batch
+        waves = waves if waves.is_floating_point() else waves.float() / 32768
+        if self.augment is not None:
+            waves = self.augment(waves)
+        said: dict[str, Tensor] = self.loss(self.net(waves), labels)
+        return said
+
+
+@dataclass
+class SpeakerTask:
+    """What the engine trains. ``scorer(heavy)`` opens the trials, when they are first needed."""
+
+    objective: nn.Module
+    train_set: TrainSet
+    order: Order
+    stages: Sequence[nn.Module]
+    collate: Callable[[list[Any]], Any] | None
+    scorer: Callable[[bool], Scorer]
+
+    def evaluate(self, heavy: bool) -> dict[str, float]:
+        measured = self.scorer(heavy).measure()
+        return {f"heavy_{name}": value for name, value in measured.items()} if heavy else measured
+
+
+class SpeakerVerify:
+    """The workload of this name."""
+
+    name = "speaker_verify"
+    summary = "speaker verification on VoxCeleb-like lists: SE-ResNets, margin and pair losses, EER and minDCF"
+    presets = PRESETS
+    aliases = ALIASES
+
+    def build(self, settings: SpeakerSettings, context: Context) -> SpeakerTask:
+        s = settings
+        data, noises = _folders(s, context)
+        utterances = read_train_list(data / s.train_list, data / s.wav_folder)
+        trials = read_trials(data / s.trials, data / s.wav_folder)
+        if context.quarantine:
+            files = [*utterances.paths, *trials.paths]
+            bad = quarantined(files, read_wave, context.out, context.ranks.first)
+            context.say(f"{len(bad)} of {len(set(files))} files are left out: quarantine.txt.")
+            utterances, trials = utterances.without(bad), trials.without(bad)
+        _check(s, len(utterances.speakers), context)
+        net = SpeakerNet(s)
+        on_device = BatchAugment(noises, s.noise_minutes, context.device) if noises and s.augment == "batch" else None
+        in_loader = SampleAugment(noises) if noises and s.augment == "sample" else None
+        samples = samples_of(s.crop_s)
+        train_set: TrainSet = FileCrops(utterances, samples, in_loader)
+        if s.decode == "once":
+            train_set = BankCrops(utterances, _bank(utterances.paths, "train", context), samples, in_loader)
+
+        def scorer(heavy: bool) -> Scorer:
+            found = read_trials(data / s.heavy_trials, data / s.wav_folder) if heavy else trials
+            return _scorer(s, net, found, context, "heavy" if heavy else "trials")
+
+        return SpeakerTask(
+            objective=SpeakerObjective(net, make_loss(s, len(utterances.speakers)), on_device),
+            train_set=train_set,
+            order=ClassGroups(utterances.labels, s.seed, s.group),
+            stages=list(net.stages),
+            collate=as_batch if s.decode == "once" else None,
+            scorer=scorer,
+        )
+
+
+def _folders(s: SpeakerSettings, context: Context) -> tuple[Path, NoiseFiles | None]:
+    """The data's folder, and the noises where they are asked for."""
+    data, musan, rirs = context.data, s.musan, s.rirs
+    if data is None:
+        data = context.out / "made_data"
+        if context.ranks.first:
+            make_data(data)
+        context.ranks.wait()
+    if s.augment == "none":
+        return data, None
+    if (data / "musan").is_dir() and (data / "rirs").is_dir():
+        musan, rirs = musan or str(data / "musan"), rirs or str(data / "rirs")
+    if not (musan and rirs):
+        raise SettingsError(
+            f"augment={s.augment} needs noises and rooms.", "Set musan=DIR and rirs=DIR, or augment=none."
+        )
+    return data, find_noises(Path(musan), Path(rirs))
+
+
+def _check(s: SpeakerSettings, speakers: int, context: Context) -> None:
+    places = s.batch_size * context.ranks.world // s.group
+    if s.loss in PAIR_LOSSES and places > speakers:
+        raise WorkloadError(
+            f"loss={s.loss} wants each speaker once in a batch; {places} places, {speakers} speakers.",
+            f"Set batch_size to at most {speakers // context.ranks.world * s.group}.",
+        )
+
+
+def _bank(paths: Sequence[Path], name: str, context: Context) -> ClipBank:
+    folder = context.out / f"{name}.bank"
+    if context.ranks.first:
+        build_bank(paths, folder)
+    context.ranks.wait()
+    return ClipBank(folder)
+
+
+def _scorer(s: SpeakerSettings, net: nn.Module, trials: Trials, context: Context, name: str) -> Scorer:
+    read: Callable[[int], Any] = FromFiles(trials.paths)
+    if s.decode == "once":
+        read = _bank(trials.paths, name, context).__getitem__
+    crops = EvalCrops(len(trials.paths), read, samples_of(s.eval_crop_s), s.eval_crops)
+    return Scorer(net, crops, trials, context.device, context.ranks, s.eval_files_at_once, s.eval_workers, s.p_target)
+
+
+WORKLOAD = SpeakerVerify()

@@ -1,0 +1,106 @@
+"""The kernel gives torch's own bits, whatever is asked of it; without it all goes on in torch."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pack_support import mixed
+
+from hotlap.pack import Clip, Image, Loader, LoaderSettings, Pack, fused
+
+Make = Callable[..., Pack]
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+def batches(pack: Pack, views: Any) -> list[torch.Tensor]:
+    """Cloned; the last batch is a short one."""
+    found = Loader(pack, 7, views, settings=LoaderSettings(mode="inline"))
+    return [b[name].clone(memory_format=torch.preserve_format) for b in found for name in views]
+
+
+def with_and_without(pack: Pack, views: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fused.ready(wait=True), fused.state()
+    called: list[str] = []
+    for name in ("planes", "pixels", "sounds"):
+        whole = getattr(fused, name)
+        monkeypatch.setattr(fused, name, lambda *a, _name=name, _f=whole: (called.append(_name), _f(*a)))
+    one = batches(pack, views)
+    assert called, "the kernel must have been called"
+    monkeypatch.setattr(fused, "ready", lambda: False)
+    called.clear()
+    two = batches(pack, views)
+    assert not called
+    assert len(one) == 6 and all(torch.equal(a, b) and a.stride() == b.stride() for a, b in zip(one, two, strict=True))
+
+
+@needs_compiler
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("flip", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("mean", "std"), [(None, None), (127.5, 128.0), ([123.7, 116.3, 103.5], [58.4, 57.1, 57.4]),
+                                           (None, 255.0)])  # fmt: skip
+def test_images(make: Make, interleaved: bool, flip: float, mean: Any, std: Any,
+                monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    rows = [{"image": r["image"].transpose(1, 2, 0).copy() if interleaved else r["image"]} for r in mixed(40)]
+    layout = "channels_last" if interleaved else "nchw"
+    view = Image((7, 5), flip=flip, mean=mean, std=std, layout=layout)
+    with_and_without(make(rows), {"image": view}, monkeypatch)
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(12, 10), (1, 12, 10)])
+def test_grey_images(make: Make, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"image": rng.integers(0, 256, shape, dtype=np.uint8)} for _ in range(40)]
+    with_and_without(make(rows), {"image": Image((9, 9), flip=0.5, mean=3.0, std=7.0)}, monkeypatch)
+
+
+@needs_compiler
+@pytest.mark.parametrize("inner", [(), (2,)])
+def test_sounds(make: Make, inner: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"audio": rng.integers(-32768, 32768, (int(rng.integers(3, 60)), *inner), dtype=np.int16)}
+            for _ in range(40)]  # fmt: skip
+    with_and_without(make(rows), {"audio": Clip(20)}, monkeypatch)
+
+
+RUN = """
+from hotlap.pack import fused
+print(fused.ready(), fused.state())
+print(fused.ready(wait=True), fused.state())
+"""
+
+
+def run(home: Path, **env: str) -> list[str]:
+    found = {"XDG_CACHE_HOME": str(home), "PYTHONPATH": ":".join(p for p in sys.path if p), **env}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], env=found, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@needs_compiler
+def test_compiled_once_beside_the_training(tmp_path: Path) -> None:
+    path = str(Path(shutil.which("cc") or "").parent) + ":/usr/bin"
+    assert run(tmp_path, PATH=path) == ["False compiling", "True ready"]
+    assert run(tmp_path, PATH=path) == ["True ready", "True ready"], "the second process finds it"
+    assert [p.suffix for p in (tmp_path / "hotlap").iterdir()] == [".so"]
+
+
+def test_without_a_compiler_or_switched_off(tmp_path: Path) -> None:
+    assert run(tmp_path, PATH=str(tmp_path))[1] == "False no C compiler"
+    assert run(tmp_path, PATH=str(tmp_path), HOTLAP_FUSED="0")[1] == "False switched off (HOTLAP_FUSED=0)"
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\necho 'no such flag' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    assert run(tmp_path, PATH=str(tmp_path))[1] == f"False {broken} failed: no such flag"
+    (tmp_path / "hotlap").rmdir()
+    (tmp_path / "hotlap").write_text("a file where the folder should be")
+    assert "cannot be compiled" in run(tmp_path, PATH=str(tmp_path))[1]

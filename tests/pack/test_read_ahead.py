@@ -1,0 +1,98 @@
+"""Reading ahead changes when the disk is read, never what a batch holds; damage that it finds reaches the training."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pack_support import mixed
+
+from hotlap.pack import BlockShuffle, Loader, LoaderSettings, Pack, Shuffle
+from hotlap.pack.available import memory_bytes
+from hotlap.pack.read_ahead import ReadAhead
+from hotlap.records.errors import HotlapError
+
+Make = Callable[..., Pack]
+ORDERS = [Shuffle(1), BlockShuffle(1, block_rows=8, window_blocks=3)]
+
+
+def loader(pack: Pack, order: Any, ahead: int, **more: Any) -> Loader:
+    return Loader(Pack(pack.folder), 8, {"image": None, "audio": None}, order,
+                  settings=LoaderSettings(read_ahead=ahead, **more))  # fmt: skip
+
+
+def seen(found: Loader, epochs: int = 2) -> list[torch.Tensor]:
+    return [batch[name].clone() for _ in range(epochs) for batch in found for name in ("row", "image", "audio")]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("how", [{"mode": "inline"}, {"mode": "background", "threads": 2}])
+def test_batches_are_the_same(make: Make, order: Any, how: dict[str, Any]) -> None:
+    pack = make(mixed(200))
+    early = loader(pack, order, 2, **how)
+    plain = seen(loader(pack, order, 0, **how))
+    assert all(torch.equal(a, b) for a, b in zip(seen(early), plain, strict=True))
+    early.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("hotlap-pack")]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_all_is_read_and_checked_before_its_batch(make: Make, order: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    early = loader(make(mixed(200)), order, 2, mode="inline")
+    read_by: set[str] = set()
+    check = early.pack.check_chunk
+
+    def noted(number: int) -> None:
+        read_by.add(threading.current_thread().name.split("_")[0])
+        check(number)
+
+    monkeypatch.setattr(early.pack, "check_chunk", noted)
+    seen(early, 3)
+    early.load_state_dict(early.state_dict() | {"epoch": 0, "batch": 5})
+    assert len(seen(early, 1)) == 3 * 20
+    assert read_by == {"hotlap-pack-read"}, "a batch must never be the one to wait for a checksum"
+    assert early.pack.trusted(early.pack.chunks_of(early.pack.numbers(range(200)))).all()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_damage_reaches_the_training(make: Make, order: Any) -> None:
+    pack = make(mixed(200))
+    part = pack.folder / pack.manifest.parts[1].file
+    content = bytearray(part.read_bytes())
+    at = pack.manifest.parts[1].chunks[0].start
+    content[at + 300] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(HotlapError, match="the checksum does not match"):
+        seen(loader(pack, order, 2, mode="background"))
+
+
+def test_pages_of_windows_that_have_passed_are_let_go(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    early = loader(make(mixed(200)), ORDERS[1], 2, mode="inline")
+    gone: list[int] = []
+    monkeypatch.setattr(early.pack.memory, "let_go", lambda start, size: gone.append(start))
+    seen(early, 2)
+    assert isinstance(early._maker.read_ahead, ReadAhead)
+    assert gone and len(gone) >= early.pack.manifest.parts[0].chunks.__len__()
+    monkeypatch.undo()
+    early.pack.memory.let_go(0, early.pack.memory.size_bytes)
+    assert early.pack.row(3)["name"] == "größe-3", "what was let go is read again"
+
+
+def test_memory_limits_of_both_kinds_of_groups(tmp_path: Path) -> None:
+    groups = tmp_path / "groups"
+    everything = memory_bytes(tmp_path / "none", tmp_path)
+    groups.write_text("7:memory:/a/b\n0::/c/d\n")
+    assert memory_bytes(groups, tmp_path) == everything
+    (tmp_path / "memory/a/b").mkdir(parents=True)
+    (tmp_path / "memory/a/b/memory.limit_in_bytes").write_text("9223372036854771712\n")
+    assert memory_bytes(groups, tmp_path) == everything
+    (tmp_path / "memory/a/memory.limit_in_bytes").write_text("2000\n")
+    assert memory_bytes(groups, tmp_path) == 2000
+    (tmp_path / "c/d").mkdir(parents=True)
+    (tmp_path / "c/memory.max").write_text("1000\n")
+    (tmp_path / "c/d/memory.max").write_text("max\n")
+    assert memory_bytes(groups, tmp_path) == 1000

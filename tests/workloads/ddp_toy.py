@@ -1,0 +1,22 @@
+"""Started by torchrun: trains the toy on two ranks into the folder given."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from toy import trainer
+
+from hotlap_workloads.engine.ranks import joined
+from hotlap_workloads.engine.settings import EngineSettings
+
+with joined(on_gpu=False) as ranks:
+    settings = EngineSettings(
+        epochs=2, batch_size=16 // ranks.world, max_steps=int(sys.argv[2]), print_every_steps=1, on_nan="skip"
+    )
+    made = trainer(Path(sys.argv[1]), settings, bad_row=int(sys.argv[3]), ranks=ranks)
+    result = made.run()
+    total = sum(float(p.double().sum()) for p in made.stepper.objective.parameters())
+    assert ranks.gather(total) == [total] * ranks.world, "ranks hold different weights"
+    if ranks.first:
+        print(f"skipped {result.skipped} samples {result.samples}")

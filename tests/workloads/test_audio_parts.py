@@ -1,0 +1,106 @@
+"""Features against an independent implementation; files that are whole, cut, or not what they should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+
+from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.audio_file import read_wave
+from hotlap_workloads.parts.class_order import ClassGroups
+from hotlap_workloads.parts.clip_bank import ClipBank, build_bank
+from hotlap_workloads.parts.crop import crop_at, even_crops
+from hotlap_workloads.parts.spectrogram import LogMel, mel_filters
+
+
+@pytest.mark.parametrize("bands", [40, 64, 80])
+def test_mel_filters(bands: int) -> None:
+    reference = pytest.importorskip("transformers.audio_utils").mel_filter_bank
+    wanted = reference(257, bands, 0.0, 8000.0, 16_000, norm=None, mel_scale="htk").T
+    np.testing.assert_allclose(mel_filters(bands, 257, 16_000).numpy(), wanted, atol=1e-5)
+
+
+def test_log_mel_by_the_definition() -> None:
+    wave = torch.randn(1, 4000, generator=torch.Generator().manual_seed(0))
+    got = LogMel(40)(wave)[0].numpy()
+    x = wave[0].numpy().astype(np.float64)
+    x = x - 0.97 * np.concatenate([x[1:2], x[:-1]])
+    x = np.pad(x, 256, mode="reflect")
+    window = np.pad(0.54 - 0.46 * np.cos(2 * np.pi * np.arange(400) / 400), 56)
+    frames = np.stack([np.abs(np.fft.rfft(x[i * 160 : i * 160 + 512] * window)) ** 2 for i in range(26)])
+    logs = np.log(mel_filters(40, 257, 16_000).double().numpy() @ frames.T + 1e-6)
+    wanted = (logs - logs.mean(1, keepdims=True)) / np.sqrt(logs.var(1, keepdims=True) + 1e-5)
+    assert got.shape == (40, 26)
+    np.testing.assert_allclose(got, wanted, atol=1e-3)
+
+
+def test_features_stay_in_fp32_under_autocast() -> None:
+    wave = torch.randn(2, 4000)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(LogMel(40)(wave), LogMel(40)(wave)) and LogMel(40)(wave).dtype == torch.float32
+
+
+def written(path: Path, seconds: float = 1.0, rate: int = 16_000, channels: int = 1) -> Path:
+    sound = np.random.default_rng(0).uniform(-0.5, 0.5, (int(seconds * rate), channels))
+    soundfile.write(str(path), sound, rate)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", "ogg"])
+def test_a_file_is_read_whole_or_named(tmp_path: Path, kind: str) -> None:
+    path = written(tmp_path / f"a.{kind}")
+    wave = read_wave(path)
+    assert wave.dtype == np.int16 and wave.shape == (16_000,)
+    path.write_bytes(path.read_bytes()[:-3000])
+    with pytest.raises(DataError, match=f"a.{kind}"):
+        read_wave(path)
+
+
+def test_other_wrong_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"missing\.wav: cannot be read: No such file"):
+        read_wave(tmp_path / "missing.wav")
+    (tmp_path / "text.wav").write_text("no sound at all, but long enough")
+    with pytest.raises(DataError, match=r"text\.wav: is no readable recording"):
+        read_wave(tmp_path / "text.wav")
+    with pytest.raises(DataError, match="has 8000 samples/s, 16000 are needed"):
+        read_wave(written(tmp_path / "phone.wav", rate=8000))
+    with pytest.raises(DataError, match="is empty"):
+        read_wave(written(tmp_path / "empty.wav", seconds=0))
+    assert read_wave(written(tmp_path / "stereo.wav", channels=2)).shape == (16_000,)
+
+
+def test_crops() -> None:
+    wave = np.arange(10, dtype=np.int16)
+    assert crop_at(wave, 4, 0.0).tolist() == [0, 1, 2, 3] and crop_at(wave, 4, 0.9999).tolist() == [6, 7, 8, 9]
+    assert crop_at(wave, 12, 0.5).tolist() == [*range(10), 0, 1]
+    assert even_crops(wave, 4, 3)[:, 0].tolist() == [0, 3, 6] and even_crops(wave, 4, 1)[0, 0] == 3
+
+
+def test_a_bank_gives_what_the_files_hold_and_notices_a_changed_file(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{i}.wav", 0.1 * (i + 1)) for i in range(3)]
+    build_bank(paths, tmp_path / "bank")
+    bank = ClipBank(tmp_path / "bank")
+    assert len(bank) == 3 and all(np.array_equal(bank[i], read_wave(p)) for i, p in enumerate(paths))
+    written(paths[1], 0.7)
+    build_bank(paths, tmp_path / "bank")
+    assert np.array_equal(ClipBank(tmp_path / "bank")[1], read_wave(paths[1]))
+
+
+@pytest.mark.parametrize(("grain", "batch"), [(1, 6), (2, 8), (1, 20)])
+def test_a_speaker_stands_once_in_a_batch(grain: int, batch: int) -> None:
+    labels = [row % 9 for row in range(90)] + [0] * 8
+    order = ClassGroups(labels, 5, grain)
+    rows = order.rows(0)
+    batches = order.batches(rows, batch)
+    assert sorted(row for b in batches for row in b) == sorted(rows) and len(set(rows)) == len(rows)
+    assert order.rows(0) == rows != order.rows(1)
+    assert [len(b) for b in batches] == sorted((len(b) for b in batches), reverse=True)
+    most = -(-batch // grain // 9)
+    for made in batches:
+        firsts = [labels[row] for row in made[::grain]]
+        assert max(firsts.count(label) for label in firsts) <= most
+        assert all(labels[made[i]] == labels[made[i - i % grain]] for i in range(len(made)))

@@ -1,0 +1,242 @@
+"""The loop: exact resume, cadences, accumulation, guards, stopping."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from toy import Points, losses, trainer
+
+from hotlap_workloads.engine.batch_search import find_batch_size
+from hotlap_workloads.engine.memory import largest_batch, lowered
+from hotlap_workloads.engine.optimise import load_optimizer
+from hotlap_workloads.engine.order import Position, RankBatches, Shuffled
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.errors import WorkloadError
+
+SMALL = EngineSettings(
+    epochs=3, batch_size=8, print_every_steps=1, lr=0.01, schedule="cosine", warmup_epochs=0.5, clip_norm=1.0
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"workers": 1, "persistent_workers": True},
+        {"accumulate": 2, "optimizer": "sgd", "schedule": "step", "decay_every_epochs": 1.0},
+        {"precision": "bf16", "channels_last": True, "checkpoint_in_background": True, "on_nan": "skip"},
+        {"activation_checkpointing": True, "optimizer": "adamw", "read_loss_every_step": True},
+    ],
+    ids=["plain", "workers", "accumulate", "bf16", "recompute"],
+)
+def test_losses_after_a_resume_equal_those_of_the_uninterrupted_run(tmp_path: Path, change: dict[str, Any]) -> None:
+    settings = replace(SMALL, **change)
+    trainer(tmp_path / "whole", settings).run()
+    for stop in (4, 7, 99):
+        trainer(tmp_path / "parts", replace(settings, max_steps=0 if stop == 99 else stop)).run()
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+
+
+def test_dropout_makes_the_resume_test_mean_something(tmp_path: Path) -> None:
+    trainer(tmp_path / "a", SMALL).run()
+    trainer(tmp_path / "b", replace(SMALL, seed=2)).run()
+    assert losses(tmp_path / "a") != losses(tmp_path / "b")
+
+
+def test_augmentation_does_not_depend_on_workers(tmp_path: Path) -> None:
+    trainer(tmp_path / "a", SMALL).run()
+    trainer(tmp_path / "b", replace(SMALL, workers=2, persistent_workers=True)).run()
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+
+
+def test_activation_checkpointing_changes_no_number(tmp_path: Path) -> None:
+    for name, on in (("a", False), ("b", True)):
+        trainer(tmp_path / name, replace(SMALL, activation_checkpointing=on, epochs=1), dropout=0.0).run()
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+
+
+def test_micro_batches_give_the_gradients_of_the_whole(tmp_path: Path) -> None:
+    points, labels = torch.randn(16, 1, 4, 4), torch.arange(16) % 2
+    gradients = []
+    for parts in (1, 4):
+        stepper = trainer(tmp_path, replace(SMALL, accumulate=parts), dropout=0.0).stepper
+        stepper.objective.eval()  # BatchNorm would see each micro-batch alone
+        means = stepper.forward_backward(list(zip(points.chunk(parts), labels.chunk(parts), strict=True)))
+        gradients.append([p.grad.clone() for p in stepper.objective.parameters()] + [means["loss"]])
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_a_line_of_progress_has_its_form(tmp_path: Path) -> None:
+    made = trainer(tmp_path, replace(SMALL, print_every_steps=5))
+    made.run()
+    form = r"Speed \d+\.\d samples/s  Loss \d+\.\d\d  Epoch 2  Step 10/18  ETA \d+\.\d h"
+    assert any(re.fullmatch(form, line) for line in made.lines)
+
+
+def test_cadences_in_epochs_become_steps(tmp_path: Path) -> None:
+    settings = replace(SMALL, evaluate_every_epochs=0.5, heavy_every_epochs=2.0)
+    trainer(tmp_path, settings).run()
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "light" in row] == [3, 6, 9, 12, 15, 18]
+    assert [row["step"] for row in rows if "heavy" in row] == [12]
+
+
+def test_a_checkpoint_cut_short_gives_way_to_the_one_before(tmp_path: Path) -> None:
+    trainer(tmp_path, SMALL).run()
+    whole = losses(tmp_path)
+    newest = tmp_path / "checkpoint.pt"
+    newest.write_bytes(newest.read_bytes()[:1000])
+    (tmp_path / "metrics.jsonl").unlink()
+    again = trainer(tmp_path, SMALL)
+    again.run()
+    assert any("cannot be read" in line and "checkpoint.previous.pt" in line for line in again.lines)
+    assert losses(tmp_path).items() <= whole.items()
+    for name in ("checkpoint.pt", "checkpoint.previous.pt"):
+        (tmp_path / name).write_bytes(b"no")
+    with pytest.raises(WorkloadError, match="No checkpoint can be read"):
+        trainer(tmp_path, SMALL).run()
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    made = trainer(tmp_path, SMALL)
+    made.run()
+    other = trainer(tmp_path, SMALL)
+    other.stepper.objective.head = torch.nn.Conv2d(8, 3, 2)
+    with pytest.raises(WorkloadError, match=r"another model: 2 tensors differ, the first is 'head\.weight'"):
+        other.run()
+
+
+def test_nan_stops_with_the_batch_saved(tmp_path: Path) -> None:
+    settings = replace(SMALL, evaluate_every_epochs=0, checkpoint_every_epochs=0)
+    with pytest.raises(WorkloadError, match="its batch is in") as err:
+        trainer(tmp_path, settings, bad_row=11).run()
+    assert err.value.exit_code == 3
+    saved = torch.load(tmp_path / "nan_batch.rank0.pt", weights_only=True)
+    assert torch.isnan(saved["batch"][0][0]).any() and not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_nan_is_skipped_and_counted(tmp_path: Path) -> None:
+    # BatchNorm's running statistics see the batch; the weights must not
+    made = trainer(tmp_path, replace(SMALL, on_nan="skip"), bad_row=11)
+    result = made.run()
+    assert result.skipped == 3 and result.steps == 18
+    assert all(torch.isfinite(p).all() for p in made.stepper.objective.parameters())
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer(tmp_path / "whole", SMALL).run()
+    plain = Points.__getitem__
+    seen = []
+
+    def pull_the_plug(self: Points, draw: Any) -> Any:
+        seen.append(draw)
+        if len(seen) == 60:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return plain(self, draw)
+
+    monkeypatch.setattr(Points, "__getitem__", pull_the_plug)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(WorkloadError, match="Stopped by SIGTERM after step 8") as err:
+        trainer(tmp_path / "cut", SMALL).run()
+    assert err.value.exit_code == 143 and signal.getsignal(signal.SIGTERM) is before
+    trainer(tmp_path / "cut", SMALL).run()
+    assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
+
+
+def test_a_full_memory_lowers_the_batch_and_no_row_is_lost_or_read_twice(tmp_path: Path) -> None:
+    settings = replace(SMALL, epochs=1, batch_size=16, memory_check_every_steps=1, drop_last=False)
+    made = trainer(tmp_path, settings)
+    made.memory = lambda device: 0.96
+    seen: list[int] = []
+    plain = made.task.train_set
+
+    class Watched(Points):
+        def __getitem__(self, draw: Any) -> Any:
+            seen.append(draw.row)
+            return plain[draw]
+
+    made.task.train_set = Watched()
+    made.total_steps = 12  # 16 + 12 + 8 + 4 + 8 x 1 rows
+    made.run()
+    assert any("batch 16 becomes 12" in line for line in made.lines)
+    assert sorted(seen) == list(range(48))
+
+
+def test_lowering_is_by_4_to_8() -> None:
+    assert (lowered(36, 0.94, 0.95), lowered(36, 0.96, 0.95), lowered(36, 0.99, 0.95)) == (36, 32, 28)
+    assert lowered(2, 1.0, 0.95) == 1
+
+
+@pytest.mark.parametrize("limit", [8, 9, 50, 63, 64, 1000])
+def test_the_search_returns_a_batch_that_it_tried(limit: int) -> None:
+    tried = {}
+
+    def attempt(batch: int) -> float | None:
+        tried[batch] = batch <= limit
+        return 0.9 * batch / limit if batch <= limit else None
+
+    found = largest_batch(8, attempt, 0.95, 4096)
+    assert tried[found] and max(8, limit * 0.8) <= found <= limit
+
+
+def test_the_search_keeps_below_the_ceiling_and_says_when_nothing_fits() -> None:
+    assert largest_batch(4, lambda batch: batch / 100, 0.5, 4096) <= 50
+    with pytest.raises(WorkloadError, match="Already a batch of 4"):
+        largest_batch(4, lambda batch: None, 0.95, 4096)
+
+
+def test_the_search_leaves_the_model_as_it_was(tmp_path: Path) -> None:
+    made = trainer(tmp_path, SMALL)
+    before = {name: value.clone() for name, value in made.task.objective.state_dict().items()}
+    random = torch.get_rng_state()
+    found = find_batch_size(made.task, replace(SMALL, batch_size=2), made.context, lambda device: 0.5)
+    assert found == 43  # of 48 rows, with the margin
+    assert all(torch.equal(value, before[name]) for name, value in made.task.objective.state_dict().items())
+    assert torch.equal(random, torch.get_rng_state())
+
+
+def test_two_ranks_with_half_the_batch_see_what_one_sees() -> None:
+    order = Shuffled(50, 3)
+    for drop_last in (True, False):
+        one = [list(b) for b in RankBatches(order, 3, 8, Position(), drop_last=drop_last)]
+        two = [list(RankBatches(order, 3, 4, Position(), rank, 2, drop_last)) for rank in (0, 1)]
+        assert len(two[0]) == len(two[1])
+        assert [sorted(a + b) for a, b in zip(*two, strict=True)] == [sorted(b) for b in one]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_moments_follow_the_memory_order_of_a_resumed_model(fused: bool) -> None:
+    """A fused optimiser on a CPU reads both as flat memory: NCHW moments on NHWC weights would train wrongly."""
+
+    def steps(channels_last: bool) -> torch.Tensor:
+        torch.manual_seed(0)
+        layer = torch.nn.Conv2d(4, 6, 3)
+        first = torch.optim.Adam(layer.parameters(), 0.1, fused=fused)
+        gradient = torch.randn_like(layer.weight)
+        layer.weight.grad, layer.bias.grad = gradient.clone(), torch.ones_like(layer.bias)
+        first.step()
+        if channels_last:
+            layer.to(memory_format=torch.channels_last)
+        second = torch.optim.Adam(layer.parameters(), 0.1, fused=fused)
+        load_optimizer(second, first.state_dict())
+        layer.weight.grad = torch.randn(gradient.shape).to(memory_format=torch.preserve_format)
+        layer.weight.grad = torch.empty_like(layer.weight).copy_(layer.weight.grad)
+        layer.bias.grad = torch.ones_like(layer.bias)
+        second.step()
+        return layer.weight.detach().contiguous()
+
+    torch.testing.assert_close(steps(True), steps(False))
+
+
+def test_the_profilers_window_leaves_a_trace(tmp_path: Path) -> None:
+    trainer(tmp_path, replace(SMALL, epochs=1, profile_steps=2, profile_after_steps=1)).run()
+    traces = list((tmp_path / "profile").glob("*.json"))
+    assert len(traces) == 1 and json.loads(traces[0].read_text())["traceEvents"]

@@ -1,0 +1,109 @@
+"""Settings from the command line and from files: the right type, or an error that names the key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotlap_workloads.engine.config_file import read_config
+from hotlap_workloads.engine.machine import Machine, check_machine
+from hotlap_workloads.engine.overrides import override, parse_pairs
+from hotlap_workloads.engine.profiles import PROFILES
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.errors import SettingsError
+
+P100 = Machine(4, (6, 0), "Tesla P100")
+A100 = Machine(16, (8, 0), "A100")
+CPU = Machine(2)
+
+
+def test_values_get_the_type_of_their_field() -> None:
+    pairs = parse_pairs(["batch_size=32", "lr=1e-2", "tf32=True", "precision=bf16", "trackers=wandb,mlflow"])
+    s = override(EngineSettings(), pairs, "--set")
+    assert (s.batch_size, s.lr, s.tf32, s.precision, s.trackers) == (32, 0.01, True, "bf16", ("wandb", "mlflow"))
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        ("batchsize=3", "no setting 'batchsize'. The nearest is 'batch_size'"),
+        ("batch_size=many", "batch_size='many' is not a whole number"),
+        ("batch_size=2.5", "not a whole number"),
+        ("tf32=maybe", "not true or false"),
+        ("precision=fp8", "not one of off, fp16, bf16"),
+        ("trackers=tensorboard,excel", "each is one of tensorboard, wandb, mlflow"),
+        ("lr", "is not key=value"),
+    ],
+)
+def test_an_error_names_the_key_and_what_it_takes(pair: str, said: str) -> None:
+    with pytest.raises(SettingsError) as err:
+        override(EngineSettings(), parse_pairs([pair]), "--set")
+    assert said in str(err.value) and err.value.exit_code == 2
+
+
+def test_configuration_files(tmp_path: Path) -> None:
+    conf = tmp_path / "a.conf"
+    conf.write_text('{"cudnn_benchmark_toggle": "True", "optim_config": {"base_lr": 0.5}, "tf32": "False"}')
+    aliases = {"cudnn_benchmark_toggle": "cudnn_benchmark", "optim_config.base_lr": "lr"}
+    s = override(EngineSettings(tf32=True), read_config(conf, aliases), str(conf))
+    assert s.cudnn_benchmark is True and s.lr == 0.5 and s.tf32 is False
+    yaml = tmp_path / "experiment_01.yaml"
+    yaml.write_text("batch_size: 7\ntrackers: [mlflow]\nlr: 1\n")
+    s = override(EngineSettings(), read_config(yaml, {}), str(yaml))
+    assert (s.batch_size, s.trackers, s.lr) == (7, ("mlflow",), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- 1\n", "holds a list"),
+        ("a: [", "is not valid"),
+        ("batch_size: '1'\nsize: 2\n", "both set 'batch_size'"),
+        ("batch_size: true\n", "batch_size=True is not a whole number"),
+        ("wrokers: 2\n", "The nearest is 'workers'"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=r"c\.yaml") as err:
+        override(EngineSettings(), read_config(path, {"size": "batch_size"}), str(path))
+    assert said in str(err.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "machine", "said"),
+    [
+        ({"tf32": True}, P100, "Tesla P100 has no TF32. Use precision=fp16"),
+        ({"precision": "bf16"}, P100, "no bf16. Use precision=fp16"),
+        ({"compile": True}, P100, "too old for Triton"),
+        ({"precision": "fp16"}, CPU, "Use precision=bf16"),
+        ({"search_batch_size": True}, CPU, "needs a GPU"),
+        ({"device": "cpu", "tf32": True}, A100, "has no TF32"),
+    ],
+)
+def test_a_machine_is_not_asked_for_what_it_cannot_do(change: dict[str, object], machine: Machine, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        check_machine(replace(EngineSettings(), **change), machine)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("machine", [P100, A100, CPU])
+def test_profiles_ask_every_machine_for_what_it_has(profile: str, machine: Machine) -> None:
+    s = PROFILES[profile](EngineSettings(), machine)
+    s.check()
+    check_machine(s, machine)
+    assert s.deterministic == (profile == "reproducible")
+
+
+def test_contradictions() -> None:
+    for wrong in (
+        EngineSettings(deterministic=True, cudnn_benchmark=True),
+        EngineSettings(persistent_workers=True),
+        EngineSettings(batch_size=0),
+        EngineSettings(memory_ceiling_frac=0.99),
+    ):
+        with pytest.raises(SettingsError):
+            wrong.check()

@@ -1,0 +1,280 @@
+"""The whole training by its command line: presets, bad data, quarantine, ranks, and the real recordings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+
+from hotlap_workloads import evaluate, train
+from hotlap_workloads.engine.machine import Machine
+from hotlap_workloads.engine.task import Context
+from hotlap_workloads.parts.audio_file import read_wave
+from hotlap_workloads.parts.crop import even_crops
+from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
+from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
+from hotlap_workloads.speaker_verify.lists import read_train_list, read_trials
+from hotlap_workloads.speaker_verify.made_data import make_data
+from hotlap_workloads.speaker_verify.noises import find_noises
+from hotlap_workloads.speaker_verify.presets import PRESETS
+from hotlap_workloads.speaker_verify.settings import SpeakerSettings
+from hotlap_workloads.speaker_verify.workload import WORKLOAD
+
+CPU = torch.device("cpu")
+TINY = [
+    *("--set", "width=0.25", "--set", "embedding=32", "--set", "batch_size=12", "--set", "crop_s=0.5"),
+    *("--set", "eval_crops=2", "--set", "eval_crop_s=0.5", "--set", "print_every_steps=1", "--set", "max_steps=2"),
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The self-made data, with few of its recordings in the lists."""
+    folder = make_data(tmp_path_factory.mktemp("speaker") / "made")
+    few = (folder / "val_trials.txt").read_text().splitlines()[:40]
+    (folder / "val_trials.txt").write_text("\n".join(few) + "\n")
+    return folder
+
+
+def rows(out: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_trains_and_evaluates(
+    made: Path, tmp_path: Path, preset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert train.main(["speaker_verify", "--preset", preset, "--data", str(made), "--out", str(out), *TINY]) == 0
+    last = rows(out)[-1]
+    assert 0 <= last["eer"] <= 1 and 0 <= last["min_dcf"] <= 1
+    capsys.readouterr()
+    assert evaluate.main(["speaker_verify", "--out", str(out), "--data", str(made)]) == 0
+    assert json.loads(capsys.readouterr().out)["eer"] == pytest.approx(last["eer"], abs=1e-9)
+
+
+@pytest.mark.parametrize("machine", [Machine(2), Machine(16, (6, 0), "P100"), Machine(64, (9, 0), "H200")])
+def test_presets_fit_their_machines(machine: Machine) -> None:
+    from hotlap_workloads.engine.machine import check_machine
+
+    for preset in PRESETS.values():
+        settings = preset.make(machine)
+        settings.check()
+        check_machine(settings, machine)
+    fast = PRESETS["fast"].make(machine)
+    assert fast.workers == (8 if machine.gpu else 0) and fast.batch_size == (200 if machine.gpu else 100)
+
+
+def test_one_file_at_a_time_and_batched_evaluation_give_the_same_scores(made: Path, tmp_path: Path) -> None:
+    scores = []
+    for change in ({"decode": "each_time", "eval_files_at_once": 1}, {"decode": "once", "eval_files_at_once": 5}):
+        settings = replace(SpeakerSettings(), width=0.25, eval_crops=3, eval_crop_s=0.5, batch_size=8, **change)  # type: ignore[arg-type]
+        torch.manual_seed(0)
+        task = WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, made))
+        task.objective.eval()
+        with torch.inference_mode():
+            scorer = task.scorer(False)
+            scores.append(scorer.scores())
+            vectors = scorer.embeddings().double()
+            wave = torch.from_numpy(even_crops(read_wave(scorer.trials.paths[7]), 8000, 3)).float() / 32768
+            own = torch.nn.functional.normalize(task.objective.net(wave), dim=1)
+        torch.testing.assert_close(vectors[7].float(), own, atol=1e-4, rtol=0)
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
+    pairs = [
+        (vectors[a] @ vectors[b].T).mean().item() for a, b in zip(scorer.trials.left, scorer.trials.right, strict=True)
+    ]
+    np.testing.assert_allclose(scores[1], pairs, atol=1e-6)
+
+
+def test_augmentation_keeps_to_its_law(made: Path) -> None:
+    """Both ways: a fifth stays as it was, and what is added lies as many dB below as it should."""
+    files = find_noises(made / "musan", made / "rirs")
+    torch.manual_seed(0)
+    wave = read_wave(next((made / "wav").rglob("*.wav")))[:8000].astype(np.float32) / np.float32(32768)
+    power = (wave**2).mean()
+    one_by_one = np.stack([SampleAugment(files)(wave, seed) for seed in range(300)])
+    at_once = BatchAugment(files, 1.0, CPU)(torch.from_numpy(wave).repeat(300, 1)).numpy()
+    for out in (one_by_one, at_once):
+        unchanged = (out == wave).all(axis=1)
+        assert 0.12 < unchanged.mean() < 0.28
+        assert np.isfinite(out).all()
+    for kind, low_db, high_db in (("noise", 0, 15), ("music", 5, 15)):
+        added = BatchAugment(files, 1.0, CPU)._with(torch.from_numpy(wave).repeat(64, 1), kind).numpy() - wave
+        below_db = 10 * np.log10(power / (added**2).mean(axis=1))
+        assert below_db.min() > low_db - 0.1 and below_db.max() < high_db + 0.1 and np.ptp(below_db) > 5
+
+
+def test_rooms_by_fft_equal_convolution(made: Path) -> None:
+    files = find_noises(made / "musan", made / "rirs")
+    augment = BatchAugment(replace(files, rooms=files.rooms[:1]), 1.0, CPU)
+    wave = np.random.default_rng(0).standard_normal(4000).astype(np.float32)
+    room = read_wave(files.rooms[0]).astype(np.float64)
+    wanted = np.convolve(wave, room / np.sqrt((room**2).sum()))[:4000]
+    np.testing.assert_allclose(augment._in_rooms(torch.from_numpy(wave)[None])[0].numpy(), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("train_list.txt", "a b c\n", "line 1 has 3 fields, not `speaker path`"),
+        ("train_list.txt", "", "is empty"),
+        ("train_list.txt", "made000 made000/00000.wav\n", "names one speaker alone"),
+        ("val_trials.txt", "1 made000/00000.wav made000/99999.wav\n", "line 1 names .*99999.wav, which does not exist"),
+        ("val_trials.txt", "2 made000/00000.wav made000/00001.wav\n", "line 1: the label is '2'"),
+        ("val_trials.txt", "1 made000/00000.wav made000/00001.wav\n", "all of one kind"),
+    ],
+)
+def test_wrong_lists_are_named(
+    made: Path, tmp_path: Path, file: str, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("train_list.txt", "val_trials.txt"):
+        shutil.copy(made / name, tmp_path / name)
+    (tmp_path / "wav").symlink_to(made / "wav")
+    (tmp_path / file).write_text(text)
+    command = ["speaker_verify", "--data", str(tmp_path), "--out", str(tmp_path / "run"), "--set", "augment=none"]
+    assert train.main(command) == 1
+    error = capsys.readouterr().err
+    assert file in error
+    import re
+
+    assert re.search(said, error), error
+
+
+def test_a_cut_file_stops_the_training_or_is_quarantined(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(made, data)
+    cut = data / "wav/made003/00004.wav"
+    cut.write_bytes(cut.read_bytes()[:5000])
+    command = ["speaker_verify", "--data", str(data), "--out", str(tmp_path / "run"), *TINY]
+    assert train.main(command) == 1
+    assert "made003/00004.wav: is cut short" in capsys.readouterr().err
+    assert train.main([*command, "--quarantine"]) == 0
+    assert (tmp_path / "run/quarantine.txt").read_text() == f"{cut}\tis cut short.\n"
+
+
+def test_command_line_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path)]
+    assert train.main(["speaker_verfy", *out]) == 2 and "nearest is 'speaker_verify'" in capsys.readouterr().err
+    assert train.main(["speaker_verify", "--preset", "fats", *out]) == 2
+    assert "nearest is 'fast'" in capsys.readouterr().err
+    assert train.main(["speaker_verify", "--set", "n_mels=40", *out]) == 2
+    assert "nearest is 'mels'" in capsys.readouterr().err
+    assert train.main(["speaker_verify", "--set", "loss=ge2e", "--set", "batch_size=101", *out]) == 2
+    assert "not a multiple of utterances=2" in capsys.readouterr().err
+    assert evaluate.main(["speaker_verify", "--out", str(tmp_path / "none")]) == 2
+    assert train.main([]) == 2
+
+
+def test_the_list_says_what_each_preset_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train.main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"  {name}:" in listed for name in PRESETS)
+    assert "decode=once" in listed and "accumulate=4" in listed
+
+
+def test_the_published_configuration_is_read(tmp_path: Path) -> None:
+    from hotlap_workloads.session import Request, settings_of
+
+    config = tmp_path / "experiment_01.yaml"
+    config.write_text("model: ResNetSE34V2\nencoder_type: ASP\nn_mels: 64\ntrainfunc: angleproto\nnPerSpeaker: 2\n")
+    settings = settings_of(Request("speaker_verify", tmp_path, "slow", config=config))
+    assert isinstance(settings, SpeakerSettings)
+    assert (settings.model, settings.pooling, settings.mels, settings.group) == ("ResNetSE34V2", "ASP", 64, 2)
+
+
+def test_torchrun_on_two_ranks(made: Path, tmp_path: Path) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "hotlap_workloads.train", "speaker_verify", "--data", str(made), "--out", str(tmp_path)]
+    source = str(Path(train.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    loss = ["--set", "loss=angleproto"]
+    done = subprocess.run(
+        [*command, *TINY, *loss], env=environment, capture_output=True, text=True, timeout=150, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("eer") == 1 and "Step 2/2" in done.stdout
+
+
+def test_voices_of_the_made_data_can_be_told_apart(made: Path) -> None:
+    """By their mean spectra, without any training: better than chance, and not perfectly."""
+    from hotlap_workloads.parts.spectrogram import mel_filters
+    from hotlap_workloads.parts.verification import eer
+
+    trials = read_trials(made / "test_trials.txt", made / "wav")
+    window, filters = torch.hann_window(512), mel_filters(40, 257, 16_000)
+    spectra = []
+    for path in trials.paths:
+        wave = torch.from_numpy(read_wave(path)).float() / 32768
+        spectrum = torch.stft(wave, 512, 160, window=window, return_complex=True).abs().square()
+        mels = (filters @ spectrum + 1e-6).log().mean(1)
+        spectra.append(mels - mels.mean())
+    vectors = torch.stack(spectra)
+    vectors = torch.nn.functional.normalize(vectors - vectors.mean(0), dim=1)
+    scores = (vectors[trials.left] * vectors[trials.right]).sum(1)
+    assert 0.02 < eer(scores, trials.same) < 0.4
+
+
+def test_the_real_lists_and_recordings(real_data: Callable[[str], Path], tmp_path: Path) -> None:
+    data = real_data("speech_sv")
+    utterances = read_train_list(data / "train_list.txt", data / "wav")
+    assert len(utterances.speakers) == 180 and len(utterances.paths) == 3060
+    assert len(read_trials(data / "val_trials.txt", data / "wav").same) == 4500
+    assert len(read_trials(data / "test_trials.txt", data / "wav").same) == 12_000
+    assert all(16_000 <= len(read_wave(path)) <= 2.05 * 16_000 for path in utterances.paths[::150])
+    command = ["speaker_verify", "--data", str(data), "--out", str(tmp_path), "--set", "augment=none"]
+    assert train.main([*command, *TINY, "--set", "decode=each_time"]) == 0
+    assert np.isfinite([row["loss"] for row in rows(tmp_path) if "loss" in row]).all()
+
+
+def test_recordings_that_are_no_wav_too(made: Path, tmp_path: Path) -> None:
+    wave = read_wave(next((made / "wav").rglob("*.wav")))
+    for kind in ("flac", "ogg"):
+        soundfile.write(str(tmp_path / f"a.{kind}"), wave, 16_000)
+        assert len(read_wave(tmp_path / f"a.{kind}")) == len(wave)
+
+
+def test_data_are_staged_on_a_local_disk_first(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    local = tmp_path / "local"
+    command = ["speaker_verify", "--data", str(made), "--out", str(tmp_path / "run"), *TINY]
+    assert train.main([*command, "--set", f"stage_to={local}"]) == 0
+    assert "is staged in" in capsys.readouterr().out
+    listed = json.loads((tmp_path / "run/train.bank/files.json").read_text())
+    assert all(path.startswith(str(local)) for path, *_ in listed)
+    assert (local / "train_list.txt").read_bytes() == (made / "train_list.txt").read_bytes()
+
+
+def test_a_wrong_place_for_the_noises_is_named(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["speaker_verify", "--data", str(made), "--out", str(tmp_path), *TINY, "--set", f"musan={tmp_path}/no"]
+    assert train.main(command) == 1
+    assert f"{tmp_path}/no/noise: holds no .wav file." in capsys.readouterr().err
+
+
+def test_sigterm_ends_the_program_with_its_code_and_the_same_command_goes_on(made: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hotlap_workloads.train", "speaker_verify", "--data", str(made)]
+    command += ["--out", str(tmp_path), *TINY, "--set", "epochs=500", "--set", "evaluate_every_epochs=0"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(train.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    running = subprocess.Popen(
+        [*command, "--set", "max_steps=0"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    while "Step 2/" not in running.stdout.readline():
+        assert running.poll() is None
+    running.terminate()
+    _, error = running.communicate(timeout=60)
+    assert running.returncode == 143 and "Stopped by SIGTERM after step" in error
+    done = int(error.split("after step ")[1].split(",")[0])
+    again = [*command, "--set", f"max_steps={done + 1}"]
+    output = subprocess.run(again, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert f"Going on after step {done}." in output and f"Step {done + 1}/{done + 1}" in output
