@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from hotlap.diagnose.phases import PERIODIC, core_ns, mean_s
-from hotlap.diagnose.stacks import StackBook, collect
+from hotlap.diagnose.stacks import StackBook, collect, sampling_period_ns
 from hotlap.diagnose.trend import change_point, mann_kendall_z, theil_sen
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Drift, Where
@@ -98,7 +98,7 @@ def grown_lines(view: View, phase: str, split_ns: int | None = None) -> list[Gro
     spans = ((start, split_ns), (split_ns, end)) if split_ns else ((start, start + third), (end - third, end))
     rates: list[dict[tuple[str, int, str], float]] = []
     texts: dict[tuple[str, int, str], str] = {}
-    period_s = median([row.every_ns for row in view.timeline.hits]) / 1e9 if view.timeline.hits else 0.0
+    period_s = sampling_period_ns(view.timeline) / 1e9
     for begin, stop in spans:
         book: StackBook = collect(view.timeline, begin or 0, stop).phase(phase)
         total = book.total()

@@ -12,7 +12,7 @@ from hotlap.records.findings import Where
 from hotlap.records.rows import Frame
 from hotlap.records.timeline import Timeline
 
-__all__ = ["Sampled", "StackBook", "collect", "merge", "user_caller", "user_where"]
+__all__ = ["Sampled", "StackBook", "collect", "merge", "sampling_period_ns", "user_caller", "user_where"]
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,19 @@ class StackBook:
 
 
 def collect(timeline: Timeline, start_ns: int, end_ns: int | None = None) -> StackBook:
-    """Samples written down after ``start_ns`` (until ``end_ns``). Ids that the file does not explain are dropped."""
+    """Samples written down after ``start_ns`` (until ``end_ns``). Ids that the file does not explain are dropped.
+
+    Where the sampler slowed down, each of its samples counts for as many as it would have taken at its fastest.
+    """
     phases = phase_names(timeline.header.phases)
     counts: Counter[tuple[int, int]] = Counter()
+    fastest_ns = sampling_period_ns(timeline)
     for row in timeline.hits:
         if row.t < start_ns or (end_ns is not None and row.t > end_ns):
             continue
         for hit in row.h:
             if len(hit) == 3 and hit[2] > 0:
-                counts[hit[0], hit[1]] += hit[2]
+                counts[hit[0], hit[1]] += round(hit[2] * row.every_ns / fastest_ns)
     samples = []
     for (stack_id, phase), count in counts.items():
         stack = timeline.stack.get(stack_id)
@@ -113,6 +117,11 @@ def collect(timeline: Timeline, start_ns: int, end_ns: int | None = None) -> Sta
         frames = tuple(timeline.frame[f] for f in stack.f if f in timeline.frame)
         samples.append(Sampled(frames, phases[phase], count))
     return StackBook(samples, timeline.source, timeline.loops)
+
+
+def sampling_period_ns(timeline: Timeline) -> int:
+    """What one sample of :func:`collect` stands for, in ns of the sampled thread. > 0."""
+    return max(1, min((row.every_ns for row in timeline.hits), default=1))
 
 
 def merge(books: Iterable[StackBook], source: dict[str, str], loops: dict[str, str]) -> StackBook:
