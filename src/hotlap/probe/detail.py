@@ -34,7 +34,7 @@ __all__ = ["LEARN", "Detail", "install"]
 LEARN = 101
 """Steps at first that are all measured in full; the looks at steps 2 to 100 are among them."""
 
-BUDGET_FRAC = 0.003
+BUDGET_FRAC = 0.001
 """Of the training time, what measuring steps in full may take on top of measuring them in brief."""
 
 FULL_NS = 40_000

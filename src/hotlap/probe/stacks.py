@@ -27,7 +27,7 @@ __all__ = ["StackSampler"]
 EAGER = 50
 """Samples taken at the rate asked for; after them the rate is the highest that costs no more than ``COST_FRAC``."""
 
-COST_FRAC = 0.003
+COST_FRAC = 0.002
 """Of the training time, what taking samples may cost."""
 
 UNSEEN_S = 50e-6

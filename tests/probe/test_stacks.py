@@ -1,0 +1,34 @@
+"""The sampler of stacks: no faster than it may cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LOOP = """
+import time
+if SLOW:
+    from hotlap.probe.frames import FrameTable
+    whole = FrameTable.stack
+    def stack(self, frame):
+        time.sleep(0.002)
+        return whole(self, frame)
+    FrameTable.stack = stack
+model = net(); opt = torch.optim.SGD(model.parameters(), lr=0.1)
+end = time.perf_counter() + 3
+while time.perf_counter() < end:
+    opt.zero_grad(); model(torch.randn(8, 4)).sum().backward(); opt.step()
+"""
+
+
+def test_samples_that_cost_much_become_rare_and_stand_for_more(watched: Any) -> None:
+    timeline, _ = watched(LOOP.replace("SLOW", "True"))
+    periods = [row.every_ns for row in timeline.hits]
+    assert periods[0] == 20_000_000 and max(periods) > 200_000_000, "2 ms a sample: 50 at first, then few"
+    taken = sum(n for row in timeline.hits for _, _, n in row.h)
+    assert 50 <= taken < 120
+
+
+def test_samples_go_on(watched: Any) -> None:
+    timeline, _ = watched(LOOP.replace("SLOW", "False"))
+    assert sum(n for row in timeline.hits for _, _, n in row.h) > 60
+    assert timeline.hits[0].every_ns == 20_000_000
