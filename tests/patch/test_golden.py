@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from hotlap.lever.registry import lever
 from hotlap.patch.patch import Wanted, patch_file
@@ -62,6 +63,8 @@ def test_bits_are_preserved(
     shown = []
     for source in ((GOLDEN / name / "before.py").read_bytes(), patched(GOLDEN / name)):
         code = source.decode() + "\ntorch.manual_seed(1)\n" + CALLS[name]
+        was_anomaly = torch.is_anomaly_enabled()
         exec(compile(code, "golden.py", "exec"), {"__name__": "golden"})
+        torch.set_anomaly_enabled(was_anomaly)
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1] != ""

@@ -7,16 +7,21 @@ from pathlib import Path
 
 from toy import trainer
 
-from hotlap_workloads.engine.ranks import joined
+from hotlap_workloads.engine.ranks import Ranks, joined
 from hotlap_workloads.engine.settings import EngineSettings
 
-with joined(on_gpu=False) as ranks:
+
+def main(ranks: Ranks) -> None:
     settings = EngineSettings(
         epochs=2, batch_size=16 // ranks.world, max_steps=int(sys.argv[2]), print_every_steps=1, on_nan="skip"
     )
     made = trainer(Path(sys.argv[1]), settings, bad_row=int(sys.argv[3]), ranks=ranks)
     result = made.run()
-    total = sum(float(p.double().sum()) for p in made.stepper.objective.parameters())
+    total = sum(float(p.detach().double().sum()) for p in made.stepper.objective.parameters())
     assert ranks.gather(total) == [total] * ranks.world, "ranks hold different weights"
     if ranks.first:
         print(f"skipped {result.skipped} samples {result.samples}")
+
+
+with joined(on_gpu=False) as ranks:
+    main(ranks)

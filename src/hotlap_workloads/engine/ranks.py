@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,5 +65,7 @@ def joined(on_gpu: bool) -> Iterator[Ranks]:
     dist.init_process_group("nccl" if on_gpu else "gloo")
     try:
         yield ranks
+        dist.barrier()  # a rank that leaves early takes the others' threads with it
     finally:
+        gc.collect()  # DDP's cycles hold the group, whose threads must have ended before the interpreter does
         dist.destroy_process_group()
