@@ -104,6 +104,7 @@ def test_the_time_left_is_shared_among_the_launches(monkeypatch: pytest.MonkeyPa
     told, clock, asked = go_on(monkeypatch, 60.0)
     assert [q.seconds for q in asked] == pytest.approx([8.0, 8.0, 8.0])
     assert all(q.whole and q.warm_steps == 7 for q in asked)
+    assert [q.candidate_first for q in asked] == [True, False, True], "the first pair began with the baseline"
     assert clock.discarded == ["baseline1", "candidate1", "baseline2", "candidate2", "baseline3", "candidate3"]
     assert told.begun == 4 and told.notes == []
 

@@ -32,6 +32,15 @@ def test_a_faster_candidate_is_measured_and_both_arms_are_left_frozen(make_arm: 
     assert {p.phase for p in seen} >= {"warm-up", "measure"} and {p.arm for p in seen} == {"baseline", "faster"}
 
 
+def test_the_candidate_may_be_the_first(make_arm: MakeArm) -> None:
+    baseline, candidate = make_arm("baseline", step_s=0.02), make_arm("faster", step_s=0.005)
+    seen: list[Progress] = []
+    budget = dataclasses.replace(QUICK, candidate_first=True)
+    trial = compare(baseline, candidate, budget, mean_ratio, seen.append)
+    assert [w.arm for w in trial.windows][:4] == ["candidate", "baseline", "baseline", "candidate"]
+    assert seen[0].arm == "faster" and trial.interval is not None and trial.interval.ratio > 1.3
+
+
 def test_no_window_holds_time_that_an_arm_was_frozen(make_arm: MakeArm) -> None:
     baseline, candidate = make_arm("baseline", step_s=0.01), make_arm("same", step_s=0.01)
     trial = compare(baseline, candidate, QUICK, mean_ratio)

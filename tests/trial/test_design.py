@@ -76,6 +76,7 @@ def test_warm_up_lasts_while_steps_get_faster() -> None:
 
 def test_turns_mirror_each_other() -> None:
     assert [design.order(i)[0] for i in range(8)] == list("bccbbccb")
+    assert [design.order(i, True)[0] for i in range(8)] == list("cbbccbbc")
 
 
 def test_a_turn_is_long_enough_for_long_steps() -> None:

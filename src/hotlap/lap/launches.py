@@ -64,8 +64,9 @@ class Launches:
             session.stage = f"proof: launch {self.begun + 1} of {pairs}"
             arms = {label: make(label, self.begun) for label in ("baseline", "candidate")}
             question = Question(
-                f"proof-{self.begun}", seconds, whole=True, warm_steps=warm_steps, per_sample=self.per_sample
-            )
+                f"proof-{self.begun}", seconds, whole=True, warm_steps=warm_steps, per_sample=self.per_sample,
+                candidate_first=self.begun % 2 == 1,
+            )  # fmt: skip
             try:
                 self.add(measure(session, arms["baseline"], arms["candidate"], question))
             finally:

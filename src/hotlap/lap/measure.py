@@ -48,6 +48,8 @@ class Question:
     """Use all of the time, whatever the interval says: several such comparisons make one answer."""
     warm_steps: int = 0
     """Steps after which the candidate's caches are warm."""
+    candidate_first: bool = False
+    """Launch and measure the candidate first; over several launches, every other time."""
     per_sample: bool = False
     """The arms' steps may hold different samples and their periodic work come round differently (a knob): compare
     samples per second, each arm at its own cadence."""
@@ -78,6 +80,7 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
             precision=question.precision,
             stop_early=not question.whole,
             candidate_warmup_steps=question.warm_steps,
+            candidate_first=question.candidate_first,
             first_step_s=FIRST_STEP_S + question.startup_s,
         ),
         interval,

@@ -65,8 +65,8 @@ class _Comparison:
     def run(self) -> Trial:
         """The whole comparison."""
         try:
-            for label in self.arms:
-                self.make_ready(label)
+            for number in (0, 1):
+                self.make_ready(design.order(number, self.budget.candidate_first))
             self.alternate()
         except ArmEnded as ended:
             if not ended.finished or design.counted_pairs(self.windows()) < self.budget.min_pairs:
@@ -104,13 +104,13 @@ class _Comparison:
             self.notes.append(note)
 
     def alternate(self) -> None:
-        """Turns in the order A B B A until the matter is settled or the budget is spent."""
+        """Turns in the order A B B A (or B A A B) until the matter is settled or the budget is spent."""
         until = time.monotonic() + self.budget.seconds
         latest = until + self.budget.patience * self.budget.seconds
         self.runner.began = time.monotonic()
         number = 0
         while number < 2 * self.budget.max_pairs and self.verdict() is None:
-            label = design.order(number)
+            label = design.order(number, self.budget.candidate_first)
             try:
                 self.freeze_other(label)
                 self.turns.append(self.runner.turn(self.arms[label], label, self.drop(label), latest, self.note()))

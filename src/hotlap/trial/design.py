@@ -52,9 +52,9 @@ def turn_s(step_s: float, drop: int, budget: Budget) -> float:
     return max(budget.window_s + (drop + 1) * step_s, (budget.window_steps + drop + 2) * step_s)
 
 
-def order(turn: int) -> str:
+def order(turn: int, candidate_first: bool = False) -> str:
     """Whose turn it is: baseline, candidate, candidate, baseline, ... so that a linear drift cancels."""
-    return "baseline" if turn % 4 in (0, 3) else "candidate"
+    return "baseline" if (turn % 4 in (0, 3)) is not candidate_first else "candidate"
 
 
 def counted_pairs(windows: Sequence[Window]) -> int:
