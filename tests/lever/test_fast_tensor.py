@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hotlap.lever.catalog.collate_fast import FastCollate
 from hotlap.lever.fast_tensor import fast_tensor
+from hotlap.lever.used_mark import UsedMark
 
 REAL = torch.tensor
 
@@ -102,7 +103,7 @@ def _collate(samples: list[Any]) -> Any:
 
 
 def test_only_while_collating(tmp_path: Path) -> None:
-    collate = pickle.loads(pickle.dumps(FastCollate(_collate, str(tmp_path / "used"))))
+    collate = pickle.loads(pickle.dumps(FastCollate(_collate, UsedMark(str(tmp_path / "used")))))
     assert collate([1, 2]).tolist() == [1, 2] and not (tmp_path / "used").exists(), "too short a list to gain"
     assert collate([[1.0, 2.0], [3.0, 4.0]]).shape == (2, 2) and (tmp_path / "used").exists()
     with pytest.raises(KeyError, match="broken sample"):
@@ -112,6 +113,6 @@ def test_only_while_collating(tmp_path: Path) -> None:
 
 def test_in_workers(tmp_path: Path) -> None:
     data: Any = [[float(i), 1.0] for i in range(8)]
-    collate = FastCollate(_collate, str(tmp_path / "used"))
+    collate = FastCollate(_collate, UsedMark(str(tmp_path / "used")))
     loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=1, collate_fn=collate)
     assert torch.cat(list(loader)).tolist() == data and (tmp_path / "used").exists()

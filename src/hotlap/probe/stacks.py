@@ -64,7 +64,8 @@ class StackSampler:
         self._emit = emit
         self._note = note
         self._random = random.Random(os.getpid())
-        self._counts: dict[tuple[int, int], int] = {}
+        self._counts: dict[tuple[int, int, int], int] = {}
+        """Samples by stack, phase and the period in ns that they stand for."""
         self._pace = Pace(1.0, 0.02)
         self._armed = False
         self._away = hz <= 0
@@ -104,7 +105,7 @@ class StackSampler:
             begun = time.monotonic()
             if self.wanted is None or self.wanted():
                 late = begun - self._due
-                key = (self._frames.stack(frame), self._phase(frame))
+                key = (self._frames.stack(frame), self._phase(frame), int(self._mean * 1e9))
                 count = 1 + min(MAX_COUNT, int(late / self._mean)) if late > 0 else 1
                 self._counts[key] = self._counts.get(key, 0) + count
                 self._n += 1
@@ -115,11 +116,10 @@ class StackSampler:
             self._give_way(f"{type(err).__name__}: {err}")
 
     def _spare(self, begun: float) -> None:
-        """Choose the period anew, now and then: a row holds counts of one period."""
+        """Choose the period anew, but not for every little change: each period has rows of its own."""
         self._cost += (time.monotonic() - begun - self._cost) / 8
         wanted = max(self._least, (self._cost + UNSEEN_S) / COST_FRAC)
         if self._n > EAGER and not 0.8 < wanted / self._mean < 1.25:
-            self._write(time.monotonic_ns())
             self._mean = wanted
 
     def disarm(self) -> None:
@@ -150,12 +150,12 @@ class StackSampler:
 
     def write(self, now: int, last: bool = False) -> None:
         """Emit the counts when they are due."""
-        if self._counts and (self._pace.due(now) or last):
-            self._write(now)
-
-    def _write(self, now: int) -> None:
+        if not self._counts or not (self._pace.due(now) or last):
+            return
         counts, self._counts = self._counts, {}
-        self._emit(Hits(now, int(self._mean * 1e9), [[stack, phase, n] for (stack, phase), n in counts.items()]))
+        for every_ns in sorted({period for _, _, period in counts}):
+            hits = [[stack, phase, n] for (stack, phase, period), n in counts.items() if period == every_ns]
+            self._emit(Hits(now, every_ns, hits))
 
     def install(self, undo: Undo) -> None:
         """Watch for the script taking the signal or the timer, and for ``exec``, which a running timer would kill."""

@@ -20,7 +20,6 @@ anything per sample, are left alone.
 from __future__ import annotations
 
 import functools
-import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -79,17 +78,9 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Before the first training loader is iterated: fetchers get a data set that gathers. A gathered batch counts."""
-    mark = watch_mark(target, ID)
+    used = watch_mark(target, ID)
     proven: weakref.WeakSet[Any] = weakref.WeakSet()
     done: list[bool] = []
-    told: list[bool] = []
-
-    def used() -> None:
-        if not told:
-            told.append(True)
-            if os.path.isdir(os.path.dirname(mark)):
-                with open(mark, "ab"):
-                    pass
 
     def ready(loader: DataLoader[Any]) -> None:
         from torch.utils.data._utils import fetch

@@ -17,7 +17,6 @@ helped.
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.fast_tensor import fast_tensor
 from hotlap.lever.gains import bounded
-from hotlap.lever.used_mark import watch_mark
+from hotlap.lever.used_mark import UsedMark, watch_mark
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -72,18 +71,10 @@ def environment(setting: Setting) -> dict[str, str]:
 class FastCollate:
     """A collate function during which ``torch.tensor`` is the fast one. Can be sent to a worker."""
 
-    def __init__(self, collate: Any, mark: str) -> None:
+    def __init__(self, collate: Any, used: UsedMark) -> None:
         self._collate = collate
-        self._mark = mark
-        """A file that is made when a short way was taken, in whatever process."""
-        self._told = False
-
-    def _used(self) -> None:
-        if not self._told:
-            self._told = True
-            if os.path.isdir(os.path.dirname(self._mark)):
-                with open(self._mark, "ab"):
-                    pass
+        self._used = used
+        """Called when a short way was taken."""
 
     def __call__(self, samples: Any) -> Any:
         import torch
@@ -107,11 +98,11 @@ class FastCollate:
 
 def apply(target: Target, setting: Setting) -> None:
     """Wrap the training loaders' collate functions. What counts as a change is a batch made the short way."""
-    mark = watch_mark(target, ID)
+    used = watch_mark(target, ID)
 
     def wrap(loader: DataLoader[Any]) -> None:
         if loader.collate_fn is not None and loader.batch_sampler is not None:
-            target.replace(loader, "collate_fn", FastCollate(loader.collate_fn, mark))
+            target.replace(loader, "collate_fn", FastCollate(loader.collate_fn, used))
             target.changed(-1)
 
     target.on_loader(wrap)

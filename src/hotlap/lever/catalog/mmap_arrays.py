@@ -17,7 +17,6 @@ are therefore never mapped. numpy.load no longer gives an array that owns its me
 
 from __future__ import annotations
 
-import os
 from types import ModuleType
 
 from hotlap.lever.array_maps import mapping_load
@@ -68,14 +67,7 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Replace numpy.load. What counts as a change is a file mapped, in whatever process."""
-    mark = watch_mark(target, ID)
-    told: list[bool] = []
-
-    def used() -> None:
-        if not told and os.path.isdir(target.scratch):
-            told.append(True)
-            with open(mark, "ab"):
-                pass
+    used = watch_mark(target, ID)
 
     def install(numpy: ModuleType) -> None:
         target.replace(numpy, "load", mapping_load(numpy, setting["min_bytes"], used))
