@@ -1,6 +1,6 @@
 """Size of the timeline of a simulated run of ten million steps, driven through the recorder with a fake clock.
 
-Prints the size last. ``--steps N`` for another length.
+Prints the size last. ``--steps N`` for another length; ``--save`` writes bench/results/timeline_size.json.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+
+from results import save
 
 from hotlap.probe.recorder import BACKWARD, DATA_WAIT, FORWARD, H2D, OPTIMIZER, ZERO_GRAD, Recorder
 from hotlap.probe.sites import Pace
@@ -67,9 +69,13 @@ def main() -> None:
     """Simulate, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=10_000_000)
-    steps = parser.parse_args().steps
+    parser.add_argument("--save", action="store_true", help="write bench/results/timeline_size.json")
+    options = parser.parse_args()
+    steps = options.steps
     with tempfile.TemporaryDirectory() as folder:
         size = simulate(steps, os.path.join(folder, "timeline.jsonl"))
+    if options.save:
+        save("timeline_size", {"steps": steps, "bytes": size, "limit_bytes": LIMIT_BYTES})
     verdict = "below" if size < LIMIT_BYTES else "ABOVE"
     print(f"timeline of {steps:,} steps: {size / 2**20:.1f} MiB ({verdict} the limit of {LIMIT_BYTES / 2**20:.0f} MiB)")
 
