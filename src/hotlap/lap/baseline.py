@@ -9,11 +9,12 @@ from hotlap.inject.run_script import script_of
 from hotlap.lap.session import Session
 from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings
+from hotlap.records.trials import OF_BASELINE, Trial
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.single import run_until
 
-__all__ = ["Baseline", "rediagnose", "run_baseline", "script_name"]
+__all__ = ["Baseline", "Unmeasurable", "check_baseline", "rediagnose", "run_baseline", "script_name"]
 
 BASELINE_SHARE = 0.15
 """Share of the budget for the first run."""
@@ -26,6 +27,10 @@ FEW_STEPS = 16
 SLOW_SHARE = 0.45
 FIRST_STEP_S = 120.0
 """A script that has made no step after this long is given up."""
+
+
+class Unmeasurable(HotlapError):
+    """The script, as it is, does not train for long enough to be compared with anything."""
 
 
 @dataclass
@@ -69,6 +74,16 @@ def run_baseline(session: Session) -> Baseline:
             "the command; `python -I`/`-E` closes that door.",
         )
     return Baseline(arm, findings)
+
+
+def check_baseline(trial: Trial) -> None:
+    """Raises Unmeasurable where a trial failed by the script itself: every other trial would end the same way."""
+    why = trial.reason.removeprefix(OF_BASELINE)
+    over = why.startswith("script ended")
+    if trial.status != "failed" or not (over or trial.reason.startswith(OF_BASELINE)):
+        return
+    hint = "Let it train for longer: more epochs, or more data." if over else "Does the command work without Hotlap?"
+    raise Unmeasurable(f"Nothing can be tried: the script {why.removeprefix('script ')}.", hint)
 
 
 def rediagnose(session: Session, arm: Arm) -> Findings | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hotlap.lap.baseline import Baseline, rediagnose
+from hotlap.lap.baseline import Baseline, check_baseline, rediagnose
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -116,6 +116,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     )
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
+    if not any(result.measured for result in state.results):
+        check_baseline(trial)
     choice = choose(trial)
     kept, reason = choice.kept, choice.reason
     ratio = trial.interval.ratio if trial.interval is not None else 1.0

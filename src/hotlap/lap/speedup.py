@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from hotlap.diagnose.roofline import with_roof
-from hotlap.lap.baseline import Baseline, run_baseline
+from hotlap.lap.baseline import Baseline, Unmeasurable, check_baseline, run_baseline
 from hotlap.lap.confirm import confirm
 from hotlap.lap.options import Listener, Options
 from hotlap.lap.prove import final_proof, nothing_changed
@@ -48,7 +48,10 @@ def diagnose_in_trial(
     Where ``outcome`` already has findings (of the user's own full run), these are confirmed.
     """
     with Session(options, machine, folder, listener) as session:
-        _examine(session, outcome)
+        try:
+            _examine(session, outcome)
+        except Unmeasurable as err:
+            outcome.notes.append(f"Causes are observed, not confirmed. {err.what}")
 
 
 def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Listener, outcome: Outcome) -> None:
@@ -78,6 +81,7 @@ def _examine(session: Session, outcome: Outcome) -> Baseline:
     if session.options.confirm:
         roof, trial = measure_roof(session, baseline.arm, baseline.findings)
         outcome.trials.append(trial)
+        check_baseline(trial)
         findings, trials = confirm(session, baseline)
         outcome.trials += trials
         if roof is not None:

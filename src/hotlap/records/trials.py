@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Interval", "LeverResult", "Trial", "Window"]
+__all__ = ["OF_BASELINE", "Interval", "LeverResult", "Trial", "Window"]
+
+OF_BASELINE = "the baseline: "
+"""How the reason of a failed trial begins when it was the incumbent that could not go on."""
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ def _footer(report: Report, width: int) -> Iterable[Text]:
     if report.verdict or report.proof is None or not report.proof.claimed:  # else the proof line has just said it
         yield from _wrapped(words.verdict(report), width, " ", "bold")
     if report.status not in ("", "finished") and (gone := words.missing(report)):
-        yield from _wrapped(f"missing, since the run was {report.status}: {', '.join(gone)}", width, " ", "yellow")
+        yield from _wrapped(f"missing, since the run {words.ended(report)}: {', '.join(gone)}", width, " ", "yellow")
     for note in report.all_notes:
         yield from _wrapped(f"note: {report.brief(note)}", width, " ", "dim")
     for label, command in zip(("keep it:", "     or:", "     or:"), keep.keep_commands(report), strict=False):

@@ -16,6 +16,7 @@ __all__ = [
     "PRESERVES_WORDS",
     "certainty",
     "clean",
+    "ended",
     "machine_line",
     "missing",
     "outcome",
@@ -158,7 +159,7 @@ def verdict(report: Report) -> str:
     if report.verdict:
         return report.verdict
     if report.status not in ("", "finished"):
-        return f"The run was {report.status}; this is what it had found by then."
+        return f"The run {ended(report)}; this is what it had found by then."
     if report.proof is not None and report.speedup is not None and report.kept:
         text = units.ratio_interval(report.speedup.ratio, report.speedup.low, report.speedup.high)
         if report.proof.claimed:
@@ -175,6 +176,11 @@ def verdict(report: Report) -> str:
     if top.share <= 0:
         return f"No time is lost, but look at {top.cause}."
     return f"{units.share(top.share)} of the step goes to {top.cause}."
+
+
+def ended(report: Report) -> str:
+    """How a run ended that was not finished, after "the run"."""
+    return report.status if report.status == "failed" else f"was {report.status}"
 
 
 def missing(report: Report) -> list[str]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from hotlap.records.rows import Step
-from hotlap.records.trials import Interval, Trial, Window
+from hotlap.records.trials import OF_BASELINE, Interval, Trial, Window
 from hotlap.trial import design, marks
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
@@ -188,7 +188,7 @@ class _Comparison:
             least_s = self.budget.warmup_least_s + self.budget.min_pairs * self.budget.window_s
             reason += f"; a comparison needs at least {self.budget.warmup_steps + self.budget.min_pairs * turn_steps}"
             reason += f" steps, and {least_s:.0f} s of training"
-        return reason if ended.arm is self.arms["candidate"] else f"the baseline: {reason}"
+        return reason if ended.arm is self.arms["candidate"] else f"{OF_BASELINE}{reason}"
 
     def trial(self, status: str, reason: str, result: Interval | None = None) -> Trial:
         """Everything that was seen, as a record."""

@@ -109,9 +109,14 @@ def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int
         errors = sorted(timeline_dir.glob("*.error"))
         if errors:
             raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.")
-        ended = f"the script exited with {code}" if code else "the script ended"
+        if code:
+            raise HotlapError(
+                f"Nothing to diagnose: the script exited with {code} before its first training step.",
+                "Its own message is above. Does the command work without Hotlap?",
+                EXIT_FAILED,
+            )
         raise HotlapError(
-            f"Nothing to diagnose: {ended} and no optimiser step was seen.",
+            "Nothing to diagnose: the script ended and no optimiser step was seen.",
             "Hotlap watches `optimizer.step()` in any Python process below the command (not with `python -I` or `-E`).",
             EXIT_FAILED,
         )

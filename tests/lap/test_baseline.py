@@ -1,0 +1,35 @@
+"""A trial that the script itself ended is the end of all trials; one that the candidate ended is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotlap.lap.baseline import Unmeasurable, check_baseline
+from hotlap.records.trials import OF_BASELINE, Trial
+
+
+def test_a_script_that_crashes_as_it_is() -> None:
+    with pytest.raises(Unmeasurable) as caught:
+        check_baseline(Trial("roof", {}, "failed", f"{OF_BASELINE}crashed with exit code 1: RuntimeError: boom"))
+    assert caught.value.what == "Nothing can be tried: the script crashed with exit code 1: RuntimeError: boom."
+    assert "without Hotlap" in caught.value.hint
+
+
+@pytest.mark.parametrize("whose", ["", OF_BASELINE])
+def test_a_script_that_is_over_too_soon_says_so_in_either_arm(whose: str) -> None:
+    with pytest.raises(Unmeasurable) as caught:
+        check_baseline(Trial("roof", {}, "failed", f"{whose}script ended after 200 steps; a comparison needs 29"))
+    assert caught.value.what == "Nothing can be tried: the script ended after 200 steps; a comparison needs 29."
+    assert "longer" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        Trial("autocast", {}, "failed", "crashed with exit code 1: RuntimeError: mixed dtypes"),
+        Trial("autocast", {}, "no-effect", f"{OF_BASELINE}script ended after 3 steps"),
+        Trial("autocast", {}, "measured"),
+    ],
+)
+def test_what_the_candidate_did_is_its_own_matter(trial: Trial) -> None:
+    check_baseline(trial)
