@@ -91,6 +91,14 @@ def test_what_shares_the_wait_is_scaled_to_it() -> None:
     )
 
 
+@pytest.mark.parametrize(("share", "first"), [(0.2, "host-work"), (0.1, "page-faults")])
+def test_page_faults_stand_behind_causes_of_their_size(share: float, first: str) -> None:
+    times = look(healthy().build(), cpu_machine(), DEFAULT).times
+    found = [Finding(c, s, 0.01, False, [], "do") for c, s in (("page-faults", 0.3), ("host-work", share))]
+    ordered = in_order([*found, Finding("gc", 0.05, 0.01, False, [], "do")], times, 0.02)
+    assert ordered[0].cause == first and ordered[-1].cause == "gc"
+
+
 def test_at_most_200_points() -> None:
     points = judge(healthy(1003)).over_time
     assert 100 <= len(points) <= 200

@@ -161,6 +161,34 @@ def test_padding_is_counted(watched: Any) -> None:
     assert "padding" in causes(timeline)
 
 
+@pytest.mark.parametrize("call", ["model(ids=x)", "model({'ids': x})", "model(mask, attention_mask=x)"])
+def test_padding_is_counted_however_the_batch_is_given(watched: Any, call: str) -> None:
+    timeline, _ = watched(f"""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(50, 4)
+        def forward(self, batch=None, ids=None, attention_mask=None):
+            return self.table(torch.arange(8)).mean()
+    model = Net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randint(1, 50, (16, 64))
+    x[:, 16:] = 0
+    mask = torch.randn(16, 64)
+    for step in range(40):
+        opt.zero_grad(); {call}.backward(); opt.step()
+    """)
+    (found,) = {s.value["padding_frac"] for s in timeline.setting if s.name == "inputs"}
+    assert found == 0.75
+
+
+def test_padding_of_tokens_is_what_most_samples_end_with() -> None:
+    tokens = torch.randint(0, 50, (4, 20))
+    tokens[:3, 5:] = 50256
+    tokens[:, 4] = 7
+    assert padding_frac(torch, tokens) == pytest.approx(1.0 - (3 * 5 / 20 + 1.0) / 4)
+
+
 def test_padding_of_images_and_of_nothing() -> None:
     images = torch.zeros(2, 3, 8, 8)
     images[0, :, :4, :4] = 1.0

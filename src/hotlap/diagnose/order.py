@@ -20,6 +20,12 @@ _SPLIT = (
 """Causes that share the one data wait between them."""
 
 
+_AMBIENT = "page-faults"
+"""What the C library does with memory costs most trainings something, wherever they spend their time ..."""
+_AMBIENT_AT_LEAST = 2.0
+"""... so it is told before a cause in the script's own code only where it costs that many times as much."""
+
+
 def _fit(found: list[Finding], limit_s: float, times: Times) -> list[Finding]:
     """Scale findings down so that together they explain no more than ``limit_s``."""
     total = sum(f.seconds_per_step for f in found)
@@ -82,8 +88,16 @@ def _without_echo(findings: list[Finding]) -> list[Finding]:
     return [f for f in findings if not (f.cause == "python-loop" and f.evidence.get("loop") in over_samples)]
 
 
+def _ambient_last(ordered: list[Finding]) -> list[Finding]:
+    """The allocator's cost behind causes of its size."""
+    ambient = [f for f in ordered if f.cause == _AMBIENT]
+    rest = [f for f in ordered if f.cause != _AMBIENT]
+    at = sum(1 for f in rest if ambient and f.share * _AMBIENT_AT_LEAST > ambient[0].share)
+    return [*rest[:at], *ambient, *rest[at:]]
+
+
 def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Finding]:
-    """Largest first. The split of the data wait adds up to at most the data wait.
+    """Largest first, page faults behind causes of their size. The split of the data wait adds up to at most that wait.
 
     ``too-few-workers`` is another way out of the same wait, not more of it: it stands behind the largest of the split,
     and its evidence (``shares_wait_with``) says so.
@@ -94,7 +108,7 @@ def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Fi
     split = _fit(split, wait_s, times)
     others = [f for f in findings if f.cause not in _SPLIT and f.cause != "too-few-workers"]
     told = [f for f in split + others if f.share >= min_share or f.cause in NOT_ABOUT_TIME]
-    ordered = sorted(told, key=lambda f: (-f.share, f.cause))
+    ordered = _ambient_last(sorted(told, key=lambda f: (-f.share, f.cause)))
     workers = next((f for f in findings if f.cause == "too-few-workers"), None)
     if workers is None:
         return ordered

@@ -13,7 +13,7 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
-from hotlap.probe.inputs import Inputs
+from hotlap.probe.inputs import Inputs, tensors_given
 from hotlap.probe.model_facts import is_compiled, model_facts
 from hotlap.probe.module_walk import parameters_of
 from hotlap.records.rows import Setting
@@ -88,7 +88,7 @@ class Frozen:
             with self.ctx.torch._C.DisableTorchFunction():  # a mode or subclass of the script's sees none of it
                 if self._outer is None:
                     self._outer = id(module)
-                    self._inputs.see(module, args)
+                    self._inputs.see(module, tensors_given(self.ctx.torch, args))
                 if self._is_frozen(module):
                     self._note(module, args)
                     self._open = (id(module), rec.clock())

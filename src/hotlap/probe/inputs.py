@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hotlap.probe.context import Context
 from hotlap.records.rows import Setting
 
-__all__ = ["Inputs", "padding_frac"]
+__all__ = ["Inputs", "padding_frac", "tensors_given"]
 
 LARGEST = 1 << 24
 """Elements of a tensor above which its padding is not counted: that would take longer than a watched step may."""
 
 
 def padding_frac(torch: Any, tensor: Any) -> float | None:
-    """Share of zeros behind each sample's last content: along dimension 1, of images along height and width.
+    """Share of padding behind each sample's last content: along dimension 1, of images along height and width.
 
+    Padding is zeros; in whole numbers of two dimensions (tokens) it is whatever stands at the end of most samples.
     None: not countable (another device, one dimension, too large). A batch in which no sample is padded gives 0.0.
     """
     if tensor.device.type != "cpu" or tensor.dim() < 2 or not 0 < tensor.numel() <= LARGEST or tensor.is_sparse:
         return None
     lengths = (2, 3) if tensor.dim() == 4 else (1,)
-    content = tensor != 0
+    tokens = tensor.dim() == 2 and tensor.dtype in (torch.int64, torch.int32)
+    content = tensor != (tensor[:, -1].mode().values if tokens else 0)
     kept = torch.ones(tensor.shape[0])
     for dim in lengths:
         others = [d for d in range(1, tensor.dim()) if d != dim]
@@ -32,6 +35,24 @@ def padding_frac(torch: Any, tensor: Any) -> float | None:
     return float(1.0 - kept.mean()) if len(kept) else None
 
 
+def tensors_given(torch: Any, args: Any) -> dict[str, Any]:
+    """The tensors of the module call of which this is the pre-hook, by name where they have one.
+
+    Also those in one mapping or sequence, as batches are. Global hooks are not told of keyword arguments, so these are
+    read off torch's own frame.
+    """
+    values: dict[str, Any] = {str(k): a for k, a in enumerate(args)}
+    frame = sys._getframe(2)
+    if "kwargs" in frame.f_code.co_varnames + frame.f_code.co_freevars:
+        values.update(frame.f_locals.get("kwargs") or {})
+    for value in list(values.values()):
+        if type(value) is dict:
+            values.update(value)
+        elif type(value) in (list, tuple):
+            values.update((f"[{k}]", a) for k, a in enumerate(value))
+    return {str(name): a for name, a in values.items() if type(a) is torch.Tensor}
+
+
 class Inputs:
     """What was given in the steps being watched."""
 
@@ -40,13 +61,13 @@ class Inputs:
         self._shapes: dict[int, dict[tuple[Any, ...], int]] = {}
         self._padding: list[float] = []
 
-    def see(self, module: Any, args: Any) -> None:
-        """Positional arguments of one outermost call, unless the first comes from another module (as a loss' does).
+    def see(self, module: Any, named: dict[str, Any]) -> None:
+        """Tensors of one outermost call, unless the first comes from another module (as a loss' does).
 
         The caller has switched torch functions off, for the script's modes and subclasses.
         """
         torch = self.ctx.torch
-        given = [a for a in args if type(a) is torch.Tensor]
+        given = list(named.values())
         if not given or given[0].grad_fn is not None or not torch.is_grad_enabled():
             return
         shapes = self._shapes.setdefault(id(module), {})
@@ -55,9 +76,11 @@ class Inputs:
         if torch._C._len_torch_dispatch_stack():
             return  # a mode of the script's would see the operations
         with torch.no_grad():
-            found = padding_frac(torch, given[0])
-        if found is not None:
-            self._padding.append(found)
+            masks = [a for name, a in named.items() if name.endswith("attention_mask") and a.dim() == 2]
+            found = [padding_frac(torch, a) for a in (given[0], *masks)]
+        counted = [f for f in found if f is not None]
+        if counted:
+            self._padding.append(max(counted))
 
     def tell(self) -> None:
         """Say what was seen, if anything was: of the module that was given most shapes."""
