@@ -122,6 +122,10 @@ def test_padding() -> None:
     found = causes(padded(0.5))["padding"]
     assert found.seconds_per_step == pytest.approx(0.5 * 0.8 * 0.02) and "one size" in found.detail
     assert found.where[0].line == 80, "the loader's line"
+    loop = ("train.py", 80, "main", "for x in loader:")
+    pads = ("train.py", 41, "collate", "ids[i, :n] = x")
+    seen = padded(0.5).loads(100, 0.0001, collate=0.0001).stack("data_wait", 9, loop, pads)
+    assert causes(seen)["padding"].where[0].line == 41, "the line that pads"
     assert "longest" in causes(padded(0.5, shapes=4))["padding"].detail
     assert "padding" not in causes(padded(0.1)) and "padding" not in causes(padded(None))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from hotlap.diagnose.view import View
+from hotlap.diagnose.waiting import wait_where
 from hotlap.records.findings import Finding
 
 CAUSE = "padding"
@@ -19,7 +20,7 @@ def find(view: View) -> Finding | None:
     if padding < view.policy.padding_min_frac:
         return None
     shapes, prior = max(int(value.get("shapes") or 1) for value in rows), view.policy.padding_prior
-    where = [view.loader.where] if view.loader and view.loader.where else view.forward_where()
+    where = wait_where(view, "collate") or view.forward_where()
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     to = "one size for all batches" if shapes == 1 else "the longest sample of each batch"
     evidence = {"padding_frac": padding, "shapes": shapes, "usual": rows[-1].get("usual")}
