@@ -30,9 +30,15 @@ class SettingsError(WorkloadError):
 
 
 class DataError(WorkloadError):
-    """A file of the data set that is missing, cut short or unreadable. ``path`` names it."""
+    """A file of the data set that is missing, cut short or unreadable. ``path`` names it.
 
-    def __init__(self, path: object, what: str, hint: str = "") -> None:
+    A DataLoader makes the error of a loading process anew from its traceback alone, whose last line is kept.
+    """
+
+    def __init__(self, path: object, what: str = "", hint: str = "") -> None:
+        if not what:
+            _, _, said = str(path).strip().splitlines()[-1].partition(": ")
+            path, _, what = said.partition(": ")
         super().__init__(f"{path}: {what}", hint)
         self.path = str(path)
         self.what = what

@@ -43,15 +43,18 @@ def find_batch_size(
             return None
         return memory(context.device)
 
-    found = largest_batch(settings.batch_size, attempt, settings.memory_ceiling_frac, len(task.train_set))
+    most = settings.search_most or len(task.train_set)
+    found = largest_batch(settings.batch_size, attempt, settings.memory_ceiling_frac, most)
     task.objective.load_state_dict(weights)
     random_state.restore(random)
     return min(context.ranks.gather(found))
 
 
 def load(task: Task, batch_size: int) -> object:
-    """A batch of the first rows, repeated where there are not enough."""
-    draws = [Draw(row % len(task.train_set), row) for row in range(batch_size)]
+    """The batch that takes the most memory, where the task knows it; else the first rows, repeated if need be."""
+    heaviest = getattr(task, "heaviest", None)
+    first = [Draw(row % len(task.train_set), row) for row in range(batch_size)]
+    draws = heaviest(batch_size) if heaviest else first
     many = getattr(task.train_set, "__getitems__", None)
     samples = many(draws) if many else [task.train_set[draw] for draw in draws]
     return (task.collate or default_collate)(samples)

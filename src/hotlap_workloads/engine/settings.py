@@ -121,6 +121,8 @@ class EngineSettings:
     """Share of the device's memory that the training may take."""
     search_batch_size: bool = False
     """Raise batch_size until memory runs out before training, and keep a margin. GPU only."""
+    search_most: int = 0
+    """Largest batch that the search tries; 0 is the whole data set."""
 
     # --- watching
     trackers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()

@@ -1,0 +1,183 @@
+"""The training put together: data, order, model, loss, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hotlap_workloads.engine.order import Draw, Order, Shuffled
+from hotlap_workloads.engine.quarantine import quarantined
+from hotlap_workloads.engine.task import Context
+from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.coco_json import CocoSet, read_coco
+from hotlap_workloads.tiny_detr.augment_batch import BatchAugment
+from hotlap_workloads.tiny_detr.data import MEAN, STD, EvalImages, FromFiles, Padder, TrainImages
+from hotlap_workloads.tiny_detr.image_bank import ImageBank, build_bank
+from hotlap_workloads.tiny_detr.image_file import Pixels, read_image
+from hotlap_workloads.tiny_detr.losses import SetLoss
+from hotlap_workloads.tiny_detr.made_data import make_data
+from hotlap_workloads.tiny_detr.model import TinyDetr
+from hotlap_workloads.tiny_detr.presets import ALIASES, PRESETS
+from hotlap_workloads.tiny_detr.scoring import Scorer
+from hotlap_workloads.tiny_detr.settings import TinySettings
+from hotlap_workloads.tiny_detr.shapes import ShapeBuckets, fitted, padded
+
+__all__ = ["WORKLOAD", "TinyObjective", "TinyTask"]
+
+
+class TinyObjective(nn.Module):
+    """A padded batch to its loss."""
+
+    def __init__(self, net: TinyDetr, loss: SetLoss, augment: BatchAugment | None) -> None:
+        super().__init__()
+        self.net, self.loss, self.augment = net, loss, augment
+
+    def forward(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        logits, boxes = self.net(*self.prepare(batch, self.augment))
+        said: dict[str, Tensor] = self.loss(logits, boxes, batch)
+        return said
+
+    @staticmethod
+    def prepare(batch: dict[str, Any], augment: BatchAugment | None = None) -> tuple[Tensor, Tensor]:
+        """Normalised images, 0 where no image is; and where they are. Floats are normalised already."""
+        images, sizes = batch["images"], batch["sizes"]
+        height, width = images.shape[2:]
+        lines, columns = (torch.arange(n, device=images.device) for n in (height, width))
+        inside = (lines[:, None] < sizes[:, 0, None, None]) & (columns < sizes[:, 1, None, None])
+        if not images.is_floating_point():
+            images = images.float()
+            if augment is not None:
+                images = augment(images)
+            mean, std = (images.new_tensor(v).view(1, 3, 1, 1) * 255 for v in (MEAN, STD))
+            images = (images - mean) / std * inside[:, None]
+        return images, inside
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """The network alone: matching is the host's work, and would cut the graph."""
+        self.net.compile(*args, **kwargs)
+
+
+@dataclass
+class TinyTask:
+    """What the engine trains. ``scorer(heavy)`` reads the annotations when they are first needed."""
+
+    objective: nn.Module
+    train_set: TrainImages
+    order: Order
+    stages: Sequence[nn.Module]
+    collate: Callable[[list[Any]], Any] | None
+    scorer: Callable[[bool], Scorer]
+
+    def evaluate(self, heavy: bool) -> dict[str, float]:
+        measured = self.scorer(heavy).measure()
+        return {f"heavy_{name}": value for name, value in measured.items()} if heavy else measured
+
+    def heaviest(self, batch_size: int) -> list[Draw]:
+        """What takes the most memory: the longest images at the largest scale. For the batch-size search."""
+        images, s = self.train_set, self.train_set.s
+        sizes = [fitted(size, s.size_high, s.longest) for size in images.coco.sizes]
+        order = sorted(range(len(sizes)), key=lambda row: sizes[row][0] * sizes[row][1], reverse=True)
+        seed = max(range(256), key=lambda seed: images.short(Draw(0, seed)))
+        return [Draw(order[number % len(order)], seed) for number in range(batch_size)]
+
+
+class TinyDetrWorkload:
+    """The workload of this name."""
+
+    name = "tiny_detr"
+    summary = "detection of tiny objects on COCO json: DETR with a smaller stride, Hungarian matching, AP and AP_small"
+    presets = PRESETS
+    aliases = ALIASES
+
+    def build(self, settings: TinySettings, context: Context) -> TinyTask:
+        s = settings
+        data = _folder(context)
+        listed = [read_coco(data / name, data / s.image_folder) for name in (s.train_json, s.eval_json)]
+        train, test = _usable(listed, context)
+        _compare(train, test)
+        crowded = sum((~objects.crowd).sum() > s.queries for objects in train.objects)
+        if crowded:
+            context.say(f"{crowded} of {len(train.paths)} images show more objects than queries={s.queries} can name.")
+        net = TinyDetr(s, len(train.categories))
+        shapes = [padded([fitted(size, s.size, s.longest)]) for size in train.sizes]
+
+        @cache
+        def scorer(heavy: bool) -> Scorer:
+            found = test
+            if heavy:  # with those of before, so that quarantine.txt stays complete
+                *_, found = _usable([*listed, read_coco(data / s.heavy_json, data / s.image_folder)], context)
+                _compare(train, found)
+            images = EvalImages(found, _reader(found, s, context, "heavy" if heavy else "eval"), s)
+            padder = Padder(_worst(found, s.size, s))
+            return Scorer(net, TinyObjective.prepare, images, padder, context.device, context.ranks, s)
+
+        return TinyTask(
+            objective=TinyObjective(
+                net,
+                SetLoss(s, len(train.categories)),
+                BatchAugment(s.clahe, s.motion_blur) if s.augment == "batch" else None,
+            ),
+            train_set=TrainImages(train, _reader(train, s, context, "train"), s),
+            order=ShapeBuckets(shapes, s.seed) if s.padding == "bucket" else Shuffled(len(shapes), s.seed),
+            stages=net.stages,
+            collate=Padder(_worst(train, s.size_high if s.multi_scale else s.size, s)),
+            scorer=scorer,
+        )
+
+
+def _folder(context: Context) -> Path:
+    if context.data is not None:
+        return context.data
+    data = context.out / "made_data"
+    if context.ranks.first:
+        make_data(data)
+    context.ranks.wait()
+    return data
+
+
+def _usable(sets: list[CocoSet], context: Context) -> list[CocoSet]:
+    """All images are there and their boxes possible; or, with quarantine, those whose are."""
+    if not context.quarantine:
+        for coco in sets:
+            coco.check()
+        return sets
+    known = {path: (coco, row) for coco in sets for row, path in enumerate(coco.paths)}
+
+    def read(path: Path) -> None:
+        coco, row = known[path]
+        read_image(path, coco.sizes[row])
+        if fault := coco.fault(row):
+            raise DataError(path, fault)
+
+    bad = quarantined(known, read, context.out, context.ranks.first)
+    context.say(f"{len(bad)} of {len(known)} images are left out: quarantine.txt.")
+    return [coco.without(bad) for coco in sets]
+
+
+def _compare(train: CocoSet, other: CocoSet) -> None:
+    if train.categories != other.categories:
+        raise DataError(other.file, f"has the categories {other.categories}, and {train.file} {train.categories}.")
+
+
+def _worst(coco: CocoSet, short: int, s: TinySettings) -> tuple[int, int] | None:
+    """What every batch is padded to; None where each has its own size."""
+    return padded([fitted(size, short, s.longest) for size in coco.sizes]) if s.padding == "worst" else None
+
+
+def _reader(coco: CocoSet, s: TinySettings, context: Context, name: str) -> Callable[[int], Pixels]:
+    if s.decode == "each_time":
+        return FromFiles(coco.paths, coco.sizes)
+    folder = context.out / f"{name}.bank"
+    if context.ranks.first:
+        build_bank(coco.paths, coco.sizes, (max(s.size, s.size_high), s.longest), folder)
+    context.ranks.wait()
+    return ImageBank(folder)
+
+
+WORKLOAD = TinyDetrWorkload()
