@@ -76,11 +76,11 @@ class TrainImages:
         pixels = resized(self.read(draw.row), fitted(self.coco.sizes[draw.row], short, self.s.longest))
         boxes, labels = self.targets[draw.row]
         if self.s.flip and dice.random() < 0.5:
-            pixels, boxes = pixels[:, ::-1], boxes * np.float32([-1, 1, 1, 1]) + np.float32([1, 0, 0, 0])
+            pixels, boxes = pixels[:, ::-1], np.concatenate([1 - boxes[:, :1], boxes[:, 1:]], axis=1)
         if self.change is None:
             return Sample(pixels.transpose(2, 0, 1), boxes, labels)
         changed = self.change(np.ascontiguousarray(pixels), dice).astype(np.float32) / 255
-        normal = (changed - np.float32(MEAN)) / np.float32(STD)
+        normal = (changed - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
         return Sample(normal.transpose(2, 0, 1), boxes, labels)
 
 
