@@ -32,13 +32,12 @@ class SettingsError(WorkloadError):
 class DataError(WorkloadError):
     """A file of the data set that is missing, cut short or unreadable. ``path`` names it.
 
-    A DataLoader makes the error of a loading process anew from its traceback alone, whose last line is kept.
+    A loading process's error is made again by torch in the training's process, from one text alone: its traceback.
     """
 
     def __init__(self, path: object, what: str = "", hint: str = "") -> None:
         if not what:
-            _, _, said = str(path).strip().splitlines()[-1].partition(": ")
-            path, _, what = said.partition(": ")
+            path, _, what = str(path).strip().splitlines()[-1].rpartition("DataError: ")[2].partition(": ")
         super().__init__(f"{path}: {what}", hint)
         self.path = str(path)
         self.what = what

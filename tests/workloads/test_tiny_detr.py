@@ -25,7 +25,7 @@ from hotlap.pack.augment import clahe, motion_blur
 from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.batch_search import find_batch_size, load
 from hotlap_workloads.engine.machine import Machine, check_machine
-from hotlap_workloads.engine.order import Draw
+from hotlap_workloads.engine.order import Draw, Position, RankBatches
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.parts.coco_json import read_coco
 from hotlap_workloads.tiny_detr.augment_batch import BatchAugment
@@ -134,6 +134,13 @@ def test_bucketed_batches_have_one_shape_and_all_rows() -> None:
         left_out.update(sizes[row] for row in batches[-1])
     assert order.rows(0) != order.rows(1)
     assert left_out[64, 64] > left_out[96, 64] > left_out[64, 128] > 0  # as their shares are, none always
+
+
+def test_a_lowered_batch_loses_no_row_of_a_bucketed_epoch() -> None:
+    order = ShapeBuckets([(64, 64)] * 30 + [(96, 64)] * 11 + [(64, 128)] * 3, 3)
+    before = list(RankBatches(order, 3, 8, Position(), drop_last=False))[:3]
+    after = RankBatches(order, 3, 5, Position(taken=[[8, 3]]), drop_last=False)
+    assert sorted(draw.row for batch in [*before, *after] for draw in batch) == list(range(44))
 
 
 def test_a_batch_of_a_bucket_shares_its_scale_and_keeps_its_padding_small(made: Path, tmp_path: Path) -> None:
