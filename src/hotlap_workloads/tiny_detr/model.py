@@ -27,7 +27,8 @@ class TinyDetr(nn.Module):
         super().__init__()
         self.auxiliary = s.auxiliary
         self.detr = _library().DetrForObjectDetection(_config(s, classes))
-        _set_free(self.detr)
+        _free_backbone(self.detr)
+        _begin_as_detr(self.detr)
 
     @property
     def stages(self) -> list[nn.Module]:
@@ -88,7 +89,7 @@ def _config(s: TinySettings, classes: int) -> Any:
     )
 
 
-def _set_free(detr: Any) -> None:
+def _free_backbone(detr: Any) -> None:
     """The library takes the backbone for a trained one, and freezes it with norms that do nothing. Here it learns."""
     backbone = detr.model.backbone
     _learning_norms(backbone)
@@ -97,6 +98,17 @@ def _set_free(detr: Any) -> None:
     for module in backbone.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def _begin_as_detr(detr: Any) -> None:
+    """First weights as in DETR's own program; the library's are so small that all queries begin alike."""
+    for part in (detr.model.encoder, detr.model.decoder):
+        for parameter in part.parameters():
+            if parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter)
+    for layer in (detr.model.input_projection, detr.class_labels_classifier, *detr.bbox_predictor.layers):
+        layer.reset_parameters()
+    nn.init.normal_(detr.model.query_position_embeddings.weight)
     nn.init.constant_(detr.bbox_predictor.layers[-1].bias[2:], SMALL_BOX)
 
 
