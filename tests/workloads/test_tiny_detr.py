@@ -320,7 +320,7 @@ def test_the_model_learns_from_its_first_layer_on_and_has_the_stride(made: Path,
         assert seen[0] == (height // stride, width // stride)
         assert all(p.grad is not None and bool((p.grad != 0).any()) for p in task.objective.net.stages[0].parameters())
         assert all(p.grad is not None for p in task.objective.parameters())
-        assert 0.8 < float(task.objective.net.detr.model.query_position_embeddings.weight.std()) < 1.2
+        assert 0.8 < float(task.objective.net.detr.model.query_position_embeddings.weight.detach().std()) < 1.2
 
 
 def test_the_batch_search_tries_the_largest_images_and_no_more_than_asked(made: Path, tmp_path: Path) -> None:

@@ -85,7 +85,8 @@ def _overlaps(boxes: Floats, truth: Labelled) -> Floats:
     inner = np.clip(sides, 0, None).prod(-1)
     own, other = a[..., 2:].prod(-1), b[..., 2:].prod(-1)
     whole = np.where(truth.crowd[None], own, own + other - inner)
-    return np.divide(inner, whole, out=np.zeros_like(inner), where=whole > 0)
+    out: Floats = np.divide(inner, whole, out=np.zeros_like(inner), where=whole > 0)
+    return out
 
 
 def _judge(truth: Labelled, best: Found, overlaps: Floats, limit: float) -> Judged:

@@ -79,4 +79,5 @@ def blurred(pixels: Pixels, angle: float) -> Pixels:
     kernel = np.clip(1 - across, 0, None) * (along <= BLUR_PX / 2)
     kernel /= kernel.sum()
     smeared = [correlate(pixels[:, :, channel].astype(np.float64), kernel, mode="nearest") for channel in range(3)]
-    return np.clip(np.rint(np.stack(smeared, axis=2)), 0, 255).astype(np.uint8)
+    out: Pixels = np.clip(np.rint(np.stack(smeared, axis=2)), 0, 255).astype(np.uint8)
+    return out

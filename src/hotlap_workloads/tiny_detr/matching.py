@@ -42,7 +42,8 @@ def costs(logits: Tensor, boxes: Tensor, batch: dict[str, Any], s: TinySettings)
     offered = boxes[:, owner]
     distance = (offered - wanted[:, None]).abs().sum(-1)
     overlap = giou(corners(offered), corners(wanted)[:, None])
-    return s.cost_box * distance - s.cost_class * probability - s.cost_giou * overlap
+    cost: Tensor = s.cost_box * distance - s.cost_class * probability - s.cost_giou * overlap
+    return cost
 
 
 def _assigned(cost: NDArray[Any], counts: Sequence[int]) -> NDArray[np.int64]:
