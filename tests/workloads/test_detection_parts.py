@@ -41,6 +41,9 @@ def drawn(seed: int, images: int = 12, most: int = 25) -> tuple[list[Labelled], 
         found.append(
             Found(offered, random.integers(0, 3, len(offered)), random.uniform(0, 1, len(offered)).round(seed % 2 + 1))
         )
+    # the first detection overlaps both objects alike; which one it takes decides what is left for the second
+    truths.append(labelled([[0, 0, 10, 10], [6, 0, 10, 10]], [0, 0]))
+    found.append(Found(np.array([[3.0, 0, 10, 10], [6, 0, 10, 10]]), np.zeros(2, np.int64), np.array([0.99, 0.98])))
     return truths, found
 
 

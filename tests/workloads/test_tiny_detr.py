@@ -125,6 +125,7 @@ def test_bucketed_batches_have_one_shape_and_all_rows() -> None:
     sizes = [(64, 64)] * 30 + [(96, 64)] * 11 + [(64, 128)] * 3
     order = ShapeBuckets(sizes, 3)
     left_out = Counter[tuple[int, int]]()
+    together = set()
     for epoch in range(40):
         mine = order.rows(epoch)
         batches = order.batches(mine, 8)
@@ -132,7 +133,8 @@ def test_bucketed_batches_have_one_shape_and_all_rows() -> None:
         assert [len(batch) for batch in batches] == [8, 8, 8, 8, 8, 4]
         assert sum(len({sizes[row] for row in batch}) == 1 for batch in batches[:-1]) >= 3
         left_out.update(sizes[row] for row in batches[-1])
-    assert order.rows(0) != order.rows(1)
+        together.update(frozenset(batch) for batch in batches)
+    assert order.rows(0) != order.rows(1) and len(together) == 40 * 6  # never the same company
     assert left_out[64, 64] > left_out[96, 64] > left_out[64, 128] > 0  # as their shares are, none always
 
 
@@ -201,9 +203,25 @@ def test_each_switch_changes_its_share_of_the_images(use_clahe: bool, use_blur: 
     torch.manual_seed(0)
     batch = torch.from_numpy(pixels).permute(2, 0, 1).float().repeat(300, 1, 1, 1)
     out = BatchAugment(use_clahe, use_blur)(batch.clone())
-    together = (out != batch).flatten(1).any(1).float().mean()
-    for got in (changed, float(together)):
+    hit = (out != batch).flatten(1).any(1)
+    again = (BatchAugment(use_clahe, use_blur)(batch.clone()) != batch).flatten(1).any(1)
+    assert share == 0 or not torch.equal(hit, again)  # others at the next batch
+    for got in (changed, float(hit.float().mean())):
         assert abs(got - share) < 0.08 and (got > 0) == (share > 0)
+
+
+def test_both_ways_feed_the_network_alike(made: Path, tmp_path: Path) -> None:
+    """Normalised by sample or by batch; 0 outside of the images."""
+    prepared = []
+    for augment in ("sample", "batch"):
+        task = built(made, tmp_path, augment=augment)
+        samples = [task.train_set[Draw(row, row)] for row in (0, 1, 2, 3)]
+        prepared.append(task.objective.prepare(task.collate(samples)))
+    (images, inside), (other, other_inside) = prepared
+    torch.testing.assert_close(images, other)
+    assert torch.equal(inside, other_inside) and not inside.all() and (images[0][:, ~inside[0]] == 0).all()
+    outside = ~inside[:, None].expand_as(other)
+    assert (other[outside] == 0).all() and (images[~outside] != 0).float().mean() > 0.99
 
 
 def test_padding_changes_no_prediction(made: Path, tmp_path: Path) -> None:
@@ -315,10 +333,13 @@ def test_the_model_learns_from_its_first_layer_on_and_has_the_stride(made: Path,
         seen: list[torch.Size] = []
         projection = task.objective.net.detr.model.input_projection
         projection.register_forward_hook(lambda module, inputs, out, seen=seen: seen.append(out.shape[2:]))
+        first = task.objective.net.stages[0]
+        norms = [module for module in first.modules() if isinstance(module, torch.nn.BatchNorm2d)]
         task.objective(batch)["loss"].backward()
+        assert len(norms) == 4 and all(bool((norm.running_mean != 0).any()) for norm in norms)
         height, width = batch["images"].shape[2:]  # type: ignore[index]
         assert seen[0] == (height // stride, width // stride)
-        assert all(p.grad is not None and bool((p.grad != 0).any()) for p in task.objective.net.stages[0].parameters())
+        assert all(p.grad is not None and bool((p.grad != 0).any()) for p in first.parameters())
         assert all(p.grad is not None for p in task.objective.parameters())
         assert 0.8 < float(task.objective.net.detr.model.query_position_embeddings.weight.detach().std()) < 1.2
 
