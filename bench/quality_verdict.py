@@ -15,7 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-__all__ = ["LEVEL", "Trials", "Verdict", "by_identity", "by_seed", "judged", "time_to_quality", "weighted_eer"]
+__all__ = [
+    "LEVEL",
+    "Trials",
+    "Verdict",
+    "by_identity",
+    "by_seed",
+    "judged",
+    "time_to_quality",
+    "weighted_eer",
+    "weights_of",
+]
 
 LEVEL = 0.95
 """One-sided confidence of the bounds, the usual one of non-inferiority trials."""
@@ -81,8 +91,7 @@ def by_identity(
 ) -> Verdict:
     """Verdict on the EER: scores of each seed's model on the same trials. Identities and seeds are drawn again.
 
-    An identity drawn m times gives its own trials m times, and those against one drawn n times m x n times; a copy is
-    not compared with its copy. Both arms get the same identities.
+    Both arms get the same identities.
     """
     arms = [[_sorted(scores, trials.same) for scores in arm] for arm in (slow, fast)]
     everything = np.ones(len(trials.same))
@@ -92,8 +101,7 @@ def by_identity(
     draws = []
     while len(draws) < resamples:
         times = np.bincount(random.integers(count, size=count), minlength=count).astype(np.float64)
-        within = trials.left == trials.right
-        weights = times[trials.left] * np.where(within, 1.0, times[trials.right])
+        weights = weights_of(trials, times)
         if not weights[trials.same].any() or not weights[~trials.same].any():
             continue  # a draw without both kinds has no EER
         chosen = [[arm[k] for k in random.integers(len(arm), size=len(arm))] for arm in arms]
@@ -102,6 +110,16 @@ def by_identity(
     seeds = min(len(slow), len(fast))
     how = f"EER of {len(trials.same)} trials, {resamples} resamples of {count} identities and {seeds} seeds"
     return judged(estimate, float(lower), float(upper), margin, how)
+
+
+def weights_of(trials: Trials, times: Floats) -> Floats:
+    """How often each trial counts when identity i was drawn ``times[i]`` times.
+
+    One drawn m times gives its own trials m times, and those against one drawn n times m x n times; a copy is not
+    compared with its copy.
+    """
+    within = trials.left == trials.right
+    return times[trials.left] * np.where(within, 1.0, times[trials.right])
 
 
 def _sorted(scores: Floats, same: NDArray[np.bool_]) -> Any:

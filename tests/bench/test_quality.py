@@ -7,7 +7,7 @@ import pytest
 from loops import FOLDER, LOOPS, difference
 from quality import evaluation
 from quality_scores import joined
-from quality_verdict import Trials, by_identity, by_seed, judged, time_to_quality, weighted_eer
+from quality_verdict import Trials, by_identity, by_seed, judged, time_to_quality, weighted_eer, weights_of
 from self_tuned import KEPT, STEP, by_hand
 
 from hotlap_workloads.catalogue import NAMES, find_workload
@@ -70,6 +70,11 @@ def test_people_are_resampled_not_trials() -> None:
     assert 0.6 < width / between_people < 1.7 and by_trial < 0.75 * width
 
 
+def test_a_trial_counts_as_often_as_its_people_were_drawn() -> None:
+    trials = Trials(np.array([0, 0, 1, 2]), np.array([0, 1, 2, 2]), np.array([True, False, False, True]))
+    assert weights_of(trials, np.array([2.0, 3.0, 0.0])).tolist() == [2.0, 6.0, 0.0, 0.0]
+
+
 def test_without_identities_the_seeds_judge() -> None:
     assert by_seed([0.100, 0.101, 0.099], [0.100, 0.1005, 0.0995], 0.003, higher=False).verdict == "proved"
     assert by_seed([0.100, 0.101, 0.099], [0.12, 0.121, 0.119], 0.003, higher=False).verdict == "refuted"
@@ -113,6 +118,7 @@ def test_by_hand_keeps_what_would_be_another_training(name: str) -> None:
         held = override(fast, parse_pairs(by_hand(slow)), "--set")
         held.check()
         assert all(getattr(held, field) == getattr(slow, field) for field in KEPT)
+        assert (held.batch_size, held.evaluate_every_epochs) == (slow.batch_size, slow.evaluate_every_epochs)
 
 
 def test_losses_are_compared_bit_for_bit_and_by_size() -> None:
