@@ -19,18 +19,20 @@ __all__ = ["Turn", "medians", "ratios", "take_turns", "turn"]
 Turn = dict[str, float]
 _SCRIPT = Path(__file__).with_name("loader_turn.py")
 _TURN_S = 240.0
-"""A turn that takes longer hangs."""
+"""A turn of a loader that takes longer hangs."""
 
 
-def turn(asked: dict[str, Any], prefix: tuple[str, ...] = ()) -> Turn | str:
-    """The figures of one turn, or why there are none."""
-    command = [*prefix, sys.executable, str(_SCRIPT), json.dumps(asked)]
+def turn(
+    asked: dict[str, Any], prefix: tuple[str, ...] = (), script: Path = _SCRIPT, limit_s: float = _TURN_S
+) -> Turn | str:
+    """The figures of one turn of ``script``, or why there are none."""
+    command = [*prefix, sys.executable, str(script), json.dumps(asked)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as process:  # fmt: skip
         try:
-            out, err = process.communicate(timeout=_TURN_S)
+            out, err = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            out, err = "", f"it hung: no result after {_TURN_S:.0f} s"
+            out, err = "", f"it hung: no result after {limit_s:.0f} s"
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # workers that outlive their loader

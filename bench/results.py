@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hotlap.machine.facts import read_machine
 
-__all__ = ["save"]
+__all__ = ["save", "without_folders"]
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -22,3 +23,8 @@ def save(name: str, figures: dict[str, Any]) -> Path:
     document = {"date": time.strftime("%Y-%m-%d"), "machine": asdict(read_machine()), "figures": figures}
     path.write_text(json.dumps(document, indent=1, default=str) + "\n")
     return path
+
+
+def without_folders(pairs: Sequence[str]) -> list[str]:
+    """``KEY=VALUE`` settings that change a training; those that say where its data lie are this machine's affair."""
+    return [pair for pair in pairs if not Path(pair.partition("=")[2]).is_dir()]

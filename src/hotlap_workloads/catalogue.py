@@ -11,6 +11,7 @@ from hotlap_workloads.engine.overrides import nearest
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Workload
 from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.measured import measured
 
 __all__ = ["NAMES", "find_preset", "find_workload", "listing"]
 
@@ -33,7 +34,7 @@ def find_preset(workload: Workload, name: str, machine: Machine) -> EngineSettin
 
 
 def listing(machine: Machine) -> Iterator[str]:
-    """Lines: each workload, its presets, and what each changes against ``slow`` on this machine."""
+    """Lines: each workload, its presets, what each changes against ``slow`` here, and its throughput as measured."""
     for name in NAMES:
         workload = find_workload(name)
         yield f"{name}: {workload.summary}"
@@ -44,6 +45,8 @@ def listing(machine: Machine) -> Iterator[str]:
             yield f"  {preset}: {entry.why}"
             if changes:
                 yield f"      against slow: {' '.join(changes)}"
+            known = [f"      measured: {found}" for found in measured(name, preset)]
+            yield from known or ["      not measured"]
 
 
 def shown(value: object) -> str:

@@ -14,7 +14,7 @@ from hotlap_workloads.engine.batch_search import find_batch_size
 from hotlap_workloads.engine.config_file import read_config
 from hotlap_workloads.engine.journal import SETTINGS
 from hotlap_workloads.engine.loop import Trainer
-from hotlap_workloads.engine.machine import apply_arithmetic, check_machine, pick_device, read_machine
+from hotlap_workloads.engine.machine import Machine, apply_arithmetic, check_machine, pick_device, read_machine
 from hotlap_workloads.engine.overrides import nearest, override
 from hotlap_workloads.engine.profiles import PROFILES
 from hotlap_workloads.engine.ranks import Ranks, joined
@@ -39,9 +39,9 @@ class Request:
     quarantine: bool = False
 
 
-def settings_of(request: Request) -> EngineSettings:
-    """The settings, checked against themselves and this machine."""
-    workload, machine = find_workload(request.workload), read_machine()
+def settings_of(request: Request, machine: Machine | None = None) -> EngineSettings:
+    """The settings, checked against themselves and the machine: this one, unless another is given."""
+    workload, machine = find_workload(request.workload), machine or read_machine()
     settings = find_preset(workload, request.preset, machine)
     if request.profile:
         if request.profile not in PROFILES:

@@ -1,0 +1,208 @@
+"""The engine's own trainer with a stopwatch: short epochs, then one evaluation, one checkpoint, and the roof."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from hotlap_workloads.engine.cadence import Cadences
+from hotlap_workloads.engine.journal import Journal
+from hotlap_workloads.engine.loader import to_device
+from hotlap_workloads.engine.loop import Trainer
+from hotlap_workloads.engine.order import Order, Position, RankBatches
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.engine.stepper import autocast
+from hotlap_workloads.engine.task import Context, Task
+
+__all__ = ["ShortEpochs", "Watched", "steady"]
+
+WARM_STEPS = 3
+"""Steps of the first epoch, which is not counted: the optimiser's moments, the allocator, the workers' start."""
+clock = time.perf_counter
+
+
+def steady(
+    begun: float, over: float, ends: Sequence[float], waits: Sequence[float], inside: Sequence[float]
+) -> dict[str, float]:
+    """Means per step over the second half of an epoch, and what the epoch takes beyond its steps at that pace.
+
+    In the first half the loading processes deliver what they had fetched ahead: that pace does not last.
+    """
+    half = len(ends) // 2
+    step_s = (ends[-1] - (ends[half - 1] if half else begun)) / (len(ends) - half)
+    return {
+        "step_s": step_s,
+        "data_wait_s": statistics.fmean(waits[half:]),
+        "in_step_s": statistics.fmean(inside[half:]),
+        "epoch_start_s": over - begun - step_s * len(ends),
+    }
+
+
+class ShortEpochs:
+    """An order whose first epoch has ``first`` batches, and every other at most ``batches``.
+
+    After ``epochs`` it begins again: some trainings prepare as many as they were told, and no more.
+    """
+
+    def __init__(self, order: Order, first: int, batches: int, epochs: int) -> None:
+        self._order, self._first, self._batches, self._epochs = order, first, batches, epochs
+        self._most = first
+
+    @property
+    def grain(self) -> int:
+        return self._order.grain
+
+    def rows(self, epoch: int) -> list[int]:
+        self._most = self._batches if epoch else self._first
+        return self._order.rows(epoch % self._epochs)
+
+    def batches(self, rows: Sequence[int], batch_size: int) -> list[list[int]]:
+        return self._order.batches(rows, batch_size)[: self._most]
+
+
+class ShortTask:
+    """A task with another order."""
+
+    def __init__(self, task: Task, order: ShortEpochs) -> None:
+        self.objective, self.train_set, self.order, self.stages = task.objective, task.train_set, order, task.stages
+        self.collate, self.evaluate = task.collate, task.evaluate
+
+
+class Watched(Trainer):
+    """Times itself. ``wait``: until the device has nothing left to do.
+
+    ``steps``: of a short epoch; more where loading processes fetch far ahead, fewer where the data give fewer.
+    """
+
+    def __init__(
+        self, name: str, task: Task, settings: EngineSettings, context: Context, steps: int, wait: Callable[[], None]
+    ) -> None:
+        whole = RankBatches(task.order, settings.seed, settings.batch_size, Position(), drop_last=settings.drop_last)
+        self.whole_steps = len(whole) // settings.accumulate
+        self.every = Cadences.of(settings, self.whole_steps)
+        ahead = settings.workers * settings.prefetch_factor // settings.accumulate
+        count = min(max(steps, 2 * ahead), self.whole_steps) * settings.accumulate
+        order = ShortEpochs(task.order, min(WARM_STEPS * settings.accumulate, count), count, settings.epochs)
+        super().__init__(name, ShortTask(task, order), replace(settings, epochs=1_000_000, max_steps=0), context)
+        self.wait = wait
+        self._due = replace(self._due, evaluate=0, heavy=0, checkpoint=0, show=self.every.show, track=self.every.track)
+        self._journal = Journal(context.out, name, self.settings, True, context.say)
+        self.host_bytes = 0
+
+    def _begin(self) -> None:
+        self._waits: list[float] = []
+        self._inside: list[float] = []
+        self._ends: list[float] = []
+
+    def _steps(self) -> Iterator[list[Any]]:
+        begun = clock()
+        for group in super()._steps():
+            self._waits.append(clock() - begun)
+            self.resident = group
+            yield group
+            begun = clock()
+
+    def _step(self, micro_batches: list[Any]) -> None:
+        begun = clock()
+        super()._step(micro_batches)
+        self._ends.append(clock())
+        self._inside.append(self._ends[-1] - begun)
+
+    def window(self, seconds: float) -> dict[str, float]:
+        """An epoch to warm up, then whole short epochs until ``seconds`` are over."""
+        self.stepper.objective.train()
+        self._begin()
+        self._epoch(None)
+        self.wait()
+        workers_bytes = _private_bytes()
+        begun, epochs = clock(), []
+        while clock() - begun < seconds or not epochs:
+            self._begin()
+            epoch_begun = clock()
+            self._epoch(None)
+            self.wait()
+            epochs.append(steady(epoch_begun, clock(), self._ends, self._waits, self._inside))
+        self.host_bytes = _peak_bytes() + workers_bytes
+        means = {key: statistics.fmean(epoch[key] for epoch in epochs) for key in epochs[0]}
+        return {
+            **means,
+            "epoch_start_every_steps": self.whole_steps,
+            "epochs": len(epochs),
+            "samples": self.settings.batch_size * self.settings.accumulate,
+        }
+
+    def periodic(self, twice: bool) -> dict[str, float]:
+        """Seconds of what the settings ask for now and then. ``twice``: only the second evaluation is timed."""
+        found: dict[str, float] = {}
+        for name, every, heavy in (("evaluate", self.every.evaluate, False), ("heavy", self.every.heavy, True)):
+            if every:
+                if twice:
+                    self._evaluated(heavy)
+                found[f"{name}_s"] = self._timed(lambda heavy=heavy: self._evaluated(heavy))
+                found[f"{name}_every_steps"] = every
+        if self.every.checkpoint:
+            found["checkpoint_s"] = self._timed(self._save)
+            found["checkpoint_every_steps"] = self.every.checkpoint
+            self._saver.wait()
+        return found
+
+    def _evaluated(self, heavy: bool) -> None:
+        self.stepper.objective.eval()
+        with torch.inference_mode(), autocast(self.settings, self.context.device):
+            self.task.evaluate(heavy)
+        self.stepper.objective.train()
+
+    def _timed(self, work: Callable[[], Any]) -> float:
+        self.wait()
+        begun = clock()
+        work()
+        self.wait()
+        return clock() - begun
+
+    def roof_s(self, seconds: float) -> float:
+        """The same step on the last batch, which stays on the device. The host is a step ahead at most, as always."""
+        device = self.context.device
+        resident = [to_device(batch, device, False) for batch in self.resident]
+
+        def step() -> torch.Tensor:
+            said = self.stepper.forward_backward(resident)
+            self.stepper.update()
+            return said["loss"]
+
+        before = step()
+        self.wait()
+        begun, steps = clock(), 0
+        while clock() - begun < seconds or steps < 2:
+            loss = step()
+            float(before)
+            before, steps = loss, steps + 1
+        self.wait()
+        return (clock() - begun) / steps
+
+
+def _private_bytes() -> int:
+    """Anonymous memory of the loading processes that live now."""
+    total = 0
+    for child in psutil.Process().children(recursive=True):
+        total += _kib(f"/proc/{child.pid}/status", "RssAnon:")
+    return total
+
+
+def _peak_bytes() -> int:
+    return _kib(f"/proc/{os.getpid()}/status", "VmHWM:")
+
+
+def _kib(path: str, key: str) -> int:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except FileNotFoundError:  # it has ended
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)

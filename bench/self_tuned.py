@@ -1,0 +1,150 @@
+"""How much of a tuning by hand does `hotlap speedup` reach by itself, on the reference trainings?
+
+    python bench/self_tuned.py speaker_verify [--data DIR] [--budget 225s] [--save]
+
+For each training: the slow preset, untouched, under `hotlap speedup`; then three arms in turn, by the clock outside,
+over the same steps: the slow preset as it is, the slow preset with the plan that was found (`hotlap run --plan`), and
+the fast preset at the slow one's model, batch and cadences. The share is the plan's throughput over that of the tuning
+by hand. All are told to train for so many epochs that none ends by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from results import save, without_folders
+
+from hotlap_workloads.catalogue import NAMES
+from hotlap_workloads.engine.overrides import parse_pairs
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.session import Request, settings_of
+
+__all__ = ["KEPT", "by_hand", "main", "rate"]
+
+ASKED = 0.90
+KEPT = (
+    *("batch_size", "accumulate", "epochs", "max_steps", "evaluate_every_epochs", "heavy_every_epochs"),
+    *("checkpoint_every_epochs", "print_every_steps", "search_batch_size"),
+)
+"""What the tuning by hand leaves as slow has it: other values would be another training, which no lever may choose."""
+STEP = re.compile(r"Speed .* Step (\d+)/\d+ ")
+
+
+def by_hand(slow: EngineSettings) -> list[str]:
+    """``--set`` values that hold the fast preset to slow's batch and cadences."""
+    return [f"{name}={str(value).lower()}" for name in KEPT if (value := getattr(slow, name)) is not None]
+
+
+def command(args: argparse.Namespace, name: str, preset: str, out: Path, values: list[str]) -> list[str]:
+    words = [sys.executable, "-m", "hotlap_workloads.train", name, "--preset", preset, "--out", str(out)]
+    words += ["--data", str(args.data.resolve())] if args.data else []
+    return [*words, *(word for value in [*values, *args.set] for word in ("--set", value))]
+
+
+def rate(words: list[str], cwd: Path, first: int, last: int) -> float:
+    """Steps per second between the lines of two steps, by the clock of this process; ended from outside after that."""
+    at: dict[int, float] = {}
+    with subprocess.Popen(words, cwd=cwd, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if match := STEP.match(line):
+                at.setdefault(int(match[1]), time.monotonic())
+            if last in at:
+                break
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the whole group: its folder is thrown away
+    if first not in at or last not in at:
+        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode} before step {last}: {sorted(at)}")
+    return (last - first) / (at[last] - at[first])
+
+
+def tuned(args: argparse.Namespace, name: str, cwd: Path) -> dict[str, Any]:
+    """`hotlap speedup` on the slow preset, as a user would call it."""
+    out = cwd / "speedup.json"
+    words = [sys.executable, "-m", "hotlap", "speedup", "--json", str(out), "--runs", str(cwd / "runs")]
+    words += ["--plan", str(cwd / "fast.yaml"), *(["--budget", args.budget] if args.budget else [])]
+    begun = time.monotonic()
+    script = command(args, name, "slow", cwd / "tried", [f"epochs={args.epochs}"])
+    done = subprocess.run([*words, "--", *script], cwd=cwd, check=False)
+    if not out.exists():
+        raise RuntimeError(f"hotlap speedup on {name} ended with {done.returncode}")
+    got: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    kept = [lever["id"] for lever in got["levers"] if lever["kept"]]
+    keys = ("speedup", "quality", "roof_share", "status", "verdict")
+    return {**{key: got[key] for key in keys}, "kept": kept, "command_s": time.monotonic() - begun}
+
+
+def compared(args: argparse.Namespace, name: str, cwd: Path) -> dict[str, Any]:
+    """The three arms in turn; ratios round by round."""
+    slow = settings_of(Request(name, Path(), "slow", values=parse_pairs(args.set), data=args.data))
+    plan = cwd / "fast.yaml"
+    run = [sys.executable, "-m", "hotlap", "run", "--plan", str(plan), "--runs", str(cwd / "runs"), "--"]
+    every = slow.print_every_steps
+    first, last = every, every * (1 + max(1, round(args.steps / every)))
+    rates: dict[str, list[float]] = {"slow": [], "plan": [], "hand": []}
+    for number in range(args.rounds):
+        long = [f"epochs={args.epochs}"]
+
+        def arm(key: str, preset: str, values: list[str], before: list[str], number: int = number) -> None:
+            words = command(args, name, preset, cwd / f"{key}{number}", values)
+            rates[key].append(rate([*before, *words], cwd, first, last))
+
+        arm("slow", "slow", long, [])
+        if plan.exists():
+            arm("plan", "slow", long, run)
+        arm("hand", "fast", [*by_hand(slow), *long], [])
+    plans = rates["plan"] or rates["slow"]  # no plan was found: the slow preset is what the user is left with
+    found: dict[str, Any] = {"steps_per_s": rates, "plan_found": bool(rates["plan"]), "steps": last - first}
+    pairs = {"hand_over_slow": (rates["hand"], rates["slow"]), "plan_over_slow": (plans, rates["slow"]),
+             "share": (plans, rates["hand"])}  # fmt: skip
+    for key, (ours, theirs) in pairs.items():
+        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+        found[key] = {"median": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
+    return found
+
+
+def main() -> None:
+    """Tune, compare, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", help=f"default: all ({' '.join(NAMES)})")
+    parser.add_argument("--data", type=Path, help="for a single workload: its data set's folder")
+    parser.add_argument("--budget", help="passed on to hotlap speedup")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=40, help="of a window, rounded to lines of progress")
+    parser.add_argument("--epochs", type=int, default=300, help="of every run: enough that none ends by itself")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all arms alike")
+    parser.add_argument("--save", action="store_true", help="write bench/results/self_tuned.json")
+    args = parser.parse_args()
+    names = args.workloads or list(NAMES)
+    if args.data and len(names) > 1:
+        parser.error("--data is for a single workload")
+    figures: dict[str, Any] = {}
+    for name in names:
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+            tool = tuned(args, name, Path(folder))
+            figures[name] = {"tool": tool, **compared(args, name, Path(folder))}
+        found = figures[name]
+        print(f"{name}: kept {' '.join(tool['kept']) or 'no lever'}; quality {(tool['quality'] or {}).get('verdict')}")
+        for key, words in (("plan_over_slow", "hotlap speedup"), ("hand_over_slow", "by hand"),
+                           ("share", f"share of the tuning by hand (asked {ASKED:.2f})")):  # fmt: skip
+            row = found[key]
+            print(f"  {words}: {row['median']:.2f} [{row['lowest']:.2f}, {row['highest']:.2f}]", flush=True)
+    if args.save:
+        save("self_tuned", {"asked": ASKED, "workloads": figures, "set": without_folders(args.set),
+                            "data": args.data.name if args.data else "self-made data"})  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

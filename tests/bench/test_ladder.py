@@ -1,0 +1,269 @@
+"""The order of a ladder, its figures, and the simulated accelerator."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ladder_chart import chart
+from ladder_figures import completed, figures, whole_step_s
+from ladder_keep import place, remember
+from ladder_rungs import TIERS, ladder
+from ladder_turn import plain
+from ladder_watch import ShortEpochs, steady
+from simulated import Device, Gpu, late
+from simulated_task import SimulatedTask, count
+
+from hotlap_workloads.catalogue import NAMES, find_workload
+from hotlap_workloads.engine.machine import Machine, check_machine
+from hotlap_workloads.engine.order import Draw, Shuffled
+from hotlap_workloads.engine.overrides import override
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.measured import Measured, measured
+
+MACHINES = [Machine(2), Machine(16, (6, 0), "P100"), Machine(16, (9, 0), "H200")]
+
+
+class Time:
+    """A clock that only sleeping moves, and that sleeps a little too short."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds * 0.9, min(seconds, 1e-9))
+
+
+def device(flops_per_s: float = 100.0) -> tuple[Device, Time]:
+    moment = Time()
+    return Device(flops_per_s, lambda: moment.now, moment.sleep), moment
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+@pytest.mark.parametrize("on", ["cpu", "cuda", "simulated"])
+def test_a_ladder_goes_from_slow_to_fast_by_steps_that_each_make_sense(name: str, machine: Machine, on: Any) -> None:
+    presets = find_workload(name).presets
+    slow, fast = presets["slow"].make(machine), presets["fast"].make(machine)
+
+    def check(settings: EngineSettings) -> None:
+        settings.check()
+        check_machine(settings, machine)
+
+    rungs = ladder(slow, fast, check, on)
+    assert rungs[0].settings == slow and rungs[-1].settings == fast and len({r.name for r in rungs}) == len(rungs) > 3
+    for before, rung in pairwise(rungs):
+        check(rung.settings)
+        assert rung.changes and replace(before.settings, **rung.changes) == rung.settings
+    tiers = [TIERS.index(rung.tier) for rung in rungs[1:]]
+    assert tiers == sorted(tiers)
+
+
+@dataclasses.dataclass(frozen=True)
+class Extra(EngineSettings):
+    own: str = "a"
+
+    def check(self) -> None:
+        super().check()
+        if self.own == "b" and not self.pin_memory:
+            raise SettingsError("own=b", "needs pin_memory")
+
+
+def test_quick_wins_come_first_and_what_no_rung_names_last() -> None:
+    fast = Extra(workers=2, read_loss_every_step=True, own="c", compile=True, pin_memory=True, channels_last=True)
+    rungs = ladder(Extra(), fast, lambda settings: settings.check())
+    assert [list(rung.changes) for rung in rungs] == [
+        [], ["read_loss_every_step"], ["workers"], ["pin_memory"], ["channels_last"], ["compile"], ["own"],
+    ]  # fmt: skip
+
+
+def test_a_change_that_makes_no_sense_alone_shares_the_next_rung() -> None:
+    rungs = ladder(Extra(own="b", pin_memory=True, compile=True), Extra(batch_size=7), lambda s: s.check())
+    assert [list(rung.changes) for rung in rungs] == [[], ["pin_memory", "batch_size", "compile", "own"]]
+    assert rungs[-1].settings == Extra(batch_size=7) and rungs[-1].name.count(" + ") == 3
+    with pytest.raises(SettingsError):
+        ladder(Extra(), Extra(own="b"), lambda s: s.check())
+
+
+def test_what_a_simulation_cannot_see_is_carried_along_unnamed() -> None:
+    fast = Extra(channels_last=True, compile=True, workers=1)
+    rungs = ladder(Extra(), fast, lambda s: s.check(), "simulated")
+    assert [rung.name for rung in rungs] == ["slow", "loading processes"] and rungs[-1].settings == fast
+
+
+def turn(step_s: float, **more: float) -> dict[str, float]:
+    return {"step_s": step_s, "samples": 10, "roof_step_s": 0.5, "data_wait_s": 0.1, "busy_frac": 0.5, **more}
+
+
+def test_a_step_has_its_share_of_everything_periodic() -> None:
+    periodic = {"evaluate_s": 6.0, "evaluate_every_steps": 3, "epoch_start_s": 1.0, "epoch_start_every_steps": 4}
+    assert whole_step_s(turn(1.0, **periodic)) == pytest.approx(1 + 2 + 0.25)
+    first, second = completed([turn(1.0, **periodic), turn(2.0, epoch_start_s=2.0, epoch_start_every_steps=4)])
+    assert first["samples_per_s"] == pytest.approx(10 / 3.25) and first["of_roof"] == pytest.approx(0.5 / 3.25)
+    assert second["samples_per_s"] == pytest.approx(10 / (2 + 2 + 0.5)), "its evaluation was timed in the first turn"
+    assert second["steps_of_roof"] == pytest.approx(0.25)
+
+
+def test_factors_are_of_the_same_round_and_accumulate() -> None:
+    turns = {"slow": [turn(4.0), turn(8.0), turn(4.0)], "a": [turn(2.0), turn(4.0), turn(1.0)], "b": [turn(1.0)] * 3}
+    rows = figures(["slow", "a", "failed", "b"], turns)
+    assert [row["name"] for row in rows] == ["slow", "a", "b"]
+    assert [row["factor"]["median"] for row in rows] == pytest.approx([1, 2, 2])
+    assert [row["cumulated"]["median"] for row in rows] == pytest.approx([1, 2, 4])
+    assert (rows[1]["cumulated"]["lowest"], rows[1]["cumulated"]["highest"]) == pytest.approx((2, 4))
+    assert rows[0]["samples_per_s_range"] == pytest.approx([1.25, 2.5])
+    drawn = chart("A <title>", "about", rows)
+    assert drawn.startswith("<svg") and "A &lt;title&gt;" in drawn and "4.00x" in drawn and drawn.count('"bar"') == 3
+
+
+def test_settings_survive_the_way_to_another_process() -> None:
+    settings = replace(EngineSettings(), trackers=("tensorboard",), lr=1e-4, persistent_workers=True, workers=3)
+    assert override(EngineSettings(), json.loads(json.dumps(plain(settings))), "here") == settings
+
+
+def test_short_epochs() -> None:
+    order = ShortEpochs(Shuffled(100, 1), 2, 5, 3)
+    assert len(order.batches(order.rows(0), 10)) == 2 and len(order.batches(order.rows(1), 10)) == 5
+    assert order.rows(1) == order.rows(4) == Shuffled(100, 1).rows(1)
+
+
+def test_the_pace_is_that_of_the_second_half_of_an_epoch() -> None:
+    found = steady(10.0, 21.5, [15.0, 16.0, 18.0, 21.0], [4.0, 0.0, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0])
+    assert found == {"step_s": 2.5, "data_wait_s": 1.5, "in_step_s": 1.0, "epoch_start_s": 1.5}
+    one = steady(10.0, 14.0, [13.0], [2.0], [1.0])
+    assert one["step_s"] == 3.0 and one["epoch_start_s"] == 1.0
+
+
+def test_the_device_works_while_the_host_goes_on() -> None:
+    made, moment = device()
+    first = made.launch(100.0)
+    assert moment.now == 0.0 and first == 1.0
+    moment.now = 0.25
+    assert made.launch(50.0) == 1.5, "one thing after the other"
+    moment.now = 5.0
+    assert made.launch(100.0) == 6.0, "it begins when it is asked"
+    made.wait()
+    assert moment.now == pytest.approx(6.0) and made.busy_s == 2.5
+
+
+def test_reading_what_is_late_waits_and_computing_with_it_does_not() -> None:
+    made, moment = device()
+    weight = torch.zeros((), requires_grad=True)
+    loss = late(weight + 3.0, made, made.launch(100.0))
+    half = (0 + loss / 2).detach() + 1
+    loss.backward()
+    assert moment.now == 0.0 and weight.grad == 1.0
+    assert not torch.isnan(half) and moment.now == pytest.approx(1.0)
+    moment.now = 0.0
+    later = half + late(torch.ones(()), made, made.launch(300.0))
+    for read in (float, torch.Tensor.item, torch.Tensor.cpu, bool, torch.Tensor.tolist):
+        moment.now = 0.0
+        value = read(later)
+        assert moment.now == pytest.approx(made.free_at) and type(value) in (float, bool, torch.Tensor)
+    assert later.item() == 3.5
+
+
+def test_a_simulated_gpu_is_of_its_row_and_its_settings() -> None:
+    gpu = Gpu("A100", 0.25)
+    assert gpu.device(EngineSettings(precision="bf16")).flops_per_s == pytest.approx(312e12 / 4)
+    assert gpu.device(EngineSettings()).flops_per_s == pytest.approx(19.5e12 / 4)
+    assert gpu.device(EngineSettings(tf32=True)).flops_per_s == pytest.approx(156e12 / 4)
+    assert gpu.machine(3) == Machine(3, (8, 0), "simulated A100") and Gpu("P100", 1).machine(2).capability == (6, 0)
+    for wrong in (("A1000000", 0.3), ("A100", 0.0)):
+        with pytest.raises(ValueError, match=r"A1000000|MFU"):
+            Gpu(*wrong)
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 2)
+
+    def forward(self, batch: Any) -> Any:
+        out = self.layer(batch[0] if isinstance(batch, list) else batch)
+        return {"loss": out.square().mean()} if self.training else out
+
+
+class Rows:
+    """Eight numbers and a label each."""
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, draw: Draw) -> tuple[torch.Tensor, int]:
+        return torch.full((8,), float(draw.row)), 1
+
+
+class Task:
+    train_set, order, stages, collate = Rows(), Shuffled(40, 1), (), None
+
+    def __init__(self) -> None:
+        self.objective = Net()
+
+    def evaluate(self, heavy: bool) -> dict[str, float]:
+        with torch.inference_mode():
+            return {"mean": float(sum(self.objective(torch.ones(rows, 8)).mean() for rows in (5, 5, 3)))}
+
+
+def test_flops_are_counted_on_a_real_batch() -> None:
+    task = Task()
+    counted = count(task, EngineSettings(batch_size=16))
+    assert counted.flops_per_sample == 2 * 8 * 2 * 2, "forward, and the gradient of the weights"
+    assert list(counted.said) == ["loss"] and all(p.grad is None for p in task.objective.parameters())
+
+
+def test_a_simulated_training_waits_where_a_real_one_would() -> None:
+    made, moment = device(64.0)
+    task = Task()
+    counted = count(task, EngineSettings())
+    settings = EngineSettings(batch_size=10, pin_memory=True, non_blocking=True)
+    objective = SimulatedTask(task, counted, made, settings).objective
+    for _ in range(2):
+        said = objective([torch.zeros(10, 8)])
+        said["loss"].backward()
+    assert moment.now == 0.0 and made.free_at == pytest.approx(2 * 10 * 64 / 64)
+    assert [name for name, p in objective.named_parameters() if p.requires_grad] == ["nothing"]
+    blocking = SimulatedTask(task, counted, made, EngineSettings(batch_size=10)).objective
+    blocking([torch.zeros(10, 8)])
+    assert moment.now == pytest.approx(20.0), "a blocking copy waits for the step before"
+
+
+def test_a_simulated_evaluation_computes_each_form_of_input_once() -> None:
+    made, moment = device(32.0)
+    task = Task()
+    calls: list[int] = []
+    task.objective.layer.register_forward_hook(lambda *_: calls.append(1))
+    simulated = SimulatedTask(task, count(task, EngineSettings()), made, EngineSettings())
+    task.objective.eval()
+    del calls[:]
+    plain_call = torch.nn.Module.__call__
+    first = simulated.evaluate(False)
+    waited = moment.now
+    assert calls == [1, 1] and waited == pytest.approx((5 + 5 + 3) * 8 * 2 * 2 / 32)
+    assert simulated.evaluate(False) == first and calls == [1, 1] and moment.now == pytest.approx(2 * waited)
+    assert torch.nn.Module.__call__ is plain_call
+
+
+def test_the_list_knows_what_was_measured_and_on_what(tmp_path: Path) -> None:
+    file = tmp_path / "measured.json"
+    file.write_text("{}")
+    facts = {"cpu": "A CPU", "cores": 2, "torch": "2.13", "accelerators": [{"name": "H200"}]}
+    here, simulated = place(facts, "cpu", None), place(facts, "A100", 0.3)
+    assert here == "A CPU, 2 cores, torch 2.13" and "SIMULATED A100 (MFU 0.3" in simulated
+    assert place(facts, "cuda", None).startswith("H200, A CPU")
+    remember("w", {"slow": Measured(1.0, here, "x", "d"), "fast": Measured(2.0, here, "x", "d")}, file)
+    remember("w", {"slow": Measured(3.0, here, "x", "e")}, file)
+    remember("w", {"slow": Measured(9.0, simulated, "x", "e")}, file)
+    document = json.loads(file.read_text())
+    assert [str(row) for row in measured("w", "slow", document)] == [
+        "3.0 samples/s on A CPU, 2 cores, torch 2.13 (x, e)",
+        f"9.0 samples/s on {simulated} (x, e)",
+    ]
+    assert not list(measured("w", "other", document)) and not list(measured("v", "slow", document))
