@@ -29,7 +29,8 @@ def change_ddp(target: Target, wanted: Callable[[Mapping[str, Any]], Mapping[str
             try:
                 bound = signature.bind(self, *args, **kwargs)
             except TypeError:
-                return real(self, *args, **kwargs)  # which says what is wrong
+                real(self, *args, **kwargs)  # which says what is wrong
+                return
             given = {name: p.default for name, p in signature.parameters.items()} | bound.arguments
             new = {name: value for name, value in wanted(given).items() if name in signature.parameters}
             if any(given[name] != value for name, value in new.items()):

@@ -13,9 +13,10 @@ __all__ = ["holdings", "same_things", "weights_print"]
 
 
 def weights_print(module: nn.Module) -> list[Any]:
-    """Where each parameter and buffer lies, how often torch saw it change, and the sum of its bits.
+    """Where each parameter and buffer lies, and the sum of its bits.
 
-    The sum sees what the counter does not: changes through ``.data`` or a numpy view (a moving average of weights).
+    Torch's own count of changes does not see those through ``.data`` or a numpy view (a moving average of weights), and
+    sees changes where DistributedDataParallel writes the same numbers again.
     """
     import torch
 
@@ -24,7 +25,7 @@ def weights_print(module: nn.Module) -> list[Any]:
         raise Unfit("its parameters are no plain tensors (sharded, quantised)")
     sums = [_bits(t.detach()) for t in tensors]
     told = torch.stack(sums).tolist() if sums else []
-    return [(t.data_ptr(), t._version, bits) for t, bits in zip(tensors, told, strict=True)]
+    return [(t.data_ptr(), bits) for t, bits in zip(tensors, told, strict=True)]
 
 
 def _bits(tensor: Tensor) -> Tensor:

@@ -21,8 +21,9 @@ PROOFS = 3
 """Batches known in all their rows that are computed all the same and compared, before one is given from memory."""
 AGAIN = 64
 """Batches given from memory after which one is computed and compared again."""
-EPOCHS = 2
-"""Epochs after which at least one batch must have been known in all its rows."""
+PATIENCE = 3
+"""Rows, as a multiple of the data set's length, after which a batch must have been known in all its rows. A network
+that is called twice per step sees twice the data set in an epoch."""
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -37,13 +38,17 @@ class Recalled:
         self._weights: list[Any] | None = None
         self._proofs = 0
         self._since_proof = 0
+        self._seen = 0
+        self.dataset_len: int | None = None
+        """Length of the longest training data set, as soon as it is known."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         import torch
 
         module = self._module()
         assert module is not None, "a module is called while it is alive"
-        if self._memory is None or torch.compiler.is_compiling() or torch.jit.is_tracing():
+        tracing = torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        if self._memory is None or torch.compiler.is_compiling() or tracing:
             return self._real(module, *args, **kwargs)
         keys, known = self._look(module, self._memory, (args, kwargs))
         if known is not None and self._proofs >= PROOFS and self._since_proof < AGAIN:
@@ -55,11 +60,6 @@ class Recalled:
         output = self._real(module, *args, **kwargs)
         self._learn(module, keys, (args, kwargs), output, before, known is not None)
         return output
-
-    def epochs(self, begun: int) -> None:
-        """An epoch starts, the ``begun``-th of its loader."""
-        if begun > EPOCHS and self._proofs == 0:
-            self.stop(f"in {EPOCHS} epochs no batch came again with all its inputs (random augmentation?)")
 
     def stop(self, why: str) -> None:
         """From now on the network computes as ever."""
@@ -114,6 +114,9 @@ class Recalled:
                 raise Unfit("its forward keeps something in an attribute")
             if memory.differs(keys, output):
                 raise Unfit("for the same input it gave another output")
+            self._seen += len(keys)
+            if not known and self._proofs == 0 and self._seen > PATIENCE * (self.dataset_len or self._seen):
+                raise Unfit("no batch came again with all its inputs (random augmentation?)")
             memory.put(keys, given, output)
         except Exception as err:
             self.stop(str(err) if isinstance(err, Unfit) else f"{type(err).__name__}: {err}")

@@ -2,7 +2,7 @@
 
 Evidence: In training steps a network is called of whose parameters none is trained.
 
-Gain: From the third epoch on the network costs a hash of its input, a look at its weights and a copy of its outputs.
+Gain: Once samples come again the network costs a hash of its input, a look at its weights and a copy of its outputs.
 With an IResNet-50 as the teacher, cached outputs made a step 2.5 times as fast (CPU).
 
 Runtime: Each sample's input is known by a hash of its bytes (BLAKE2b, 128 bits). In the first epoch outputs are kept.
@@ -90,15 +90,17 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """A forward that remembers, for each frozen network that has a plain one."""
     kept: list[Recalled] = []
-    begun: dict[int, tuple[Any, int]] = {}
+    longest: list[int] = []
 
     def remember(module: nn.Module) -> None:
         import torch
 
         theirs = type(module).__module__.startswith(("torch.distributed", "torch.nn.parallel"))
-        if theirs or "forward" in vars(module) or isinstance(module, torch.jit.ScriptModule):
+        single = sum(1 for _ in module.modules()) == 1  # a layer is no network
+        if theirs or single or "forward" in vars(module) or isinstance(module, torch.jit.ScriptModule):
             return
         recalled = Recalled(module, target, setting["max_bytes"])
+        recalled.dataset_len = max(longest, default=None)
         target.replace(module, "forward", recalled)
         kept.append(recalled)
 
@@ -109,16 +111,16 @@ def apply(target: Target, setting: Setting) -> None:
             for part in list(frozen_parts(root)):
                 remember(part)
 
-    def epoch(loader: DataLoader[Any], iterator: Any) -> Any:
-        _, count = begun.get(id(loader), (None, 0))
-        begun[id(loader)] = (loader, count + 1)  # the reference keeps the id from being given to another
-        for recalled in kept:
-            recalled.epochs(count + 1)
-        return iterator
+    def measure(loader: DataLoader[Any]) -> None:
+        dataset: Any = loader.dataset
+        if hasattr(dataset, "__len__"):
+            longest.append(len(dataset))
+            for recalled in kept:
+                recalled.dataset_len = max(longest)
 
     target.on_frozen(remember)
     target.on_model(look_inside)
-    target.wrap_iterator(epoch)
+    target.on_loader(measure)
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

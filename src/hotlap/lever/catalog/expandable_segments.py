@@ -94,7 +94,7 @@ def apply(target: Target, setting: Setting) -> None:
             return
         done.append(True)
         options = [value for name in (_NEW, _OLD) if (value := os.environ.get(name))]
-        if not torch.cuda.is_initialized():
+        if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             target.unfit("The training does not run on a CUDA device.")
         elif options and all(f"{_OPTION}:True" in value.replace(" ", "") for value in options):
             target.changed()
