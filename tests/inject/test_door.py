@@ -101,7 +101,7 @@ def test_a_lever_says_why_it_had_no_effect(tmp_path: Path, noise: str, state: st
     script = DISTILLED.replace("sys.argv[1]", noise)
     move = Move("cache-teacher", {"max_bytes": 1 << 20}, "maths")
     done, timeline = run(tmp_path, script, mode="trial", moves=[move], cores=2, scratch=str(tmp_path))
-    plain, _ = run(tmp_path / "plain", script, mode="trial")
+    plain, _ = run(tmp_path, script, mode="trial")
     assert timeline is not None
     mark = [m for m in timeline.mark if m.id == "cache-teacher"][-1]
     assert mark.state == state and ("augmentation" in mark.why) is (state == "no-effect"), mark

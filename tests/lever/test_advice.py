@@ -69,7 +69,7 @@ def test_each_place_gets_its_edit() -> None:
     lines = [("__getitem__", "x = flip(x)"), ("__getitem__", "x = rotate(x)")]
     findings = working(*lines)
     edits = augment_batched.edits(findings.findings[0], {})
-    assert [(e.kind, e.line) for e in edits] == [("advice", 40), ("advice", 41)]
+    assert [(e.kind, e.line) for e in edits] == [("flip_batches", 40), ("advice", 41)]
     assert ".flip(" in edits[0].advice and ".rotate(" in edits[1].advice
     assert edits_of(Move("augment-batched", {}, "distribution"), findings), "a plan may hold it, for its edits"
 

@@ -14,6 +14,7 @@ import pytest
 from hotlap.inject import door
 from hotlap.lever.catalog import allocator_preload
 from hotlap.lever.contract import Refusal
+from hotlap.machine.allocators import find_allocators
 from hotlap.records.call import Call
 from hotlap.records.plan import Move
 from hotlap.testing.lever_kit import findings_of, machine_of
@@ -25,6 +26,17 @@ from hotlap.testing.lever_target import LocalTarget
 target = LocalTarget(".")
 allocator_preload.apply(target, {"library": sys.argv[1]})
 print(json.dumps([target.changes, target.reasons, os.environ["LD_PRELOAD"]]))
+"""
+
+TRAINING = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 2))
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(5):
+    loss = torch.nn.functional.cross_entropy(model(torch.randn(8, 3, 16, 16)), torch.arange(8) % 2)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print(loss.item().hex())
 """
 
 COUNTING = """
@@ -63,6 +75,18 @@ def test_a_preloaded_library_is_seen_and_another_is_not(library: str) -> None:
     assert changes == 0 and "not in the process" in str(reasons)
     gone = library.replace("libjemalloc", "libnone")
     assert child(gone, gone)[0] == 0, "the dynamic linker complains, and goes on without it"
+
+
+def test_a_training_gives_the_same_bits(library: str) -> None:
+    """With the allocators that are installed; with the one made here where there is none."""
+    shown = set()
+    for preload in ("", *(find_allocators() or [library])):
+        done = subprocess.run(
+            [sys.executable, "-c", TRAINING], capture_output=True, text=True, timeout=60, check=True,
+            env={**os.environ, "LD_PRELOAD": preload},
+        )  # fmt: skip
+        shown.add(done.stdout)
+    assert len(shown) == 1 and "".join(shown).count("0x") == 5
 
 
 def test_the_door_puts_it_before_what_the_user_preloads(

@@ -29,7 +29,8 @@ dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_
 
 def train(count=False, **arguments):
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(256, 512), nn.Tanh(), nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 4))
+    net = nn.Sequential(nn.Linear(256, 512), nn.Tanh(), nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 512), nn.Tanh(),
+                        nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 4))
     model = DDP(net, None, **arguments)
     buckets = []
     if count:

@@ -8,9 +8,9 @@ wait that augmentation makes.
 Runtime: None. What a data set does to a sample cannot be told from what it must do to it, so nothing is changed in a
 running training.
 
-Source: Advice at each line that takes the time, with the function of hotlap.pack.augment that does the same to a batch.
-The line goes from the data set into the loop, behind the copy to the device; the draws come from a generator that the
-script seeds. Nothing is written by itself: the same data set may feed a validation, which must not be augmented.
+Source: Mirroring at the end of __getitem__ is moved into the training loop, where the file shows that nothing else (a
+validation) draws from the data set. Elsewhere advice, at each line that takes the time, with the function of
+hotlap.pack.augment that does the same to a batch, behind the copy to the device.
 
 Risk: Same law, other draws. A validation that shares the data set has to be kept without augmentation.
 """
@@ -18,6 +18,7 @@ Risk: Same law, other draws. A validation that shares the data set has to be kep
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hotlap.lever.by_hand import advise, advised, at
 from hotlap.lever.checks import check_setting
@@ -103,5 +104,7 @@ def apply(target: Target, setting: Setting) -> None:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """Advice at each line."""
-    return advised(finding, _advice)
+    """Mirroring is written into the loop where that is safe, the rest is advice."""
+    found = advised(finding, _advice)
+    kinds = ["flip_batches" if ".flip(" in edit.advice.partition(" works on ")[2] else "advice" for edit in found]
+    return [replace(edit, kind=kind) for edit, kind in zip(found, kinds, strict=True)]
