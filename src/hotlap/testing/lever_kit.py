@@ -99,6 +99,13 @@ class LeverConformance:
         real = torch.compile
         monkeypatch.setattr(torch, "compile", lambda *a, **k: real(*a, **{**k, "backend": "eager"}))
 
+    @pytest.fixture(autouse=True)
+    def strict(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The process asks for deterministic algorithms: one more sin."""
+        import torch
+
+        monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+
     def train(self, folder: str) -> list[float]:
         """A training in which the lever finds something to change; the loss of each step."""
         return full_training(folder)
@@ -159,7 +166,9 @@ class LeverConformance:
     def test_apply_changes_and_leaves_no_trace(
         self, lever: Lever, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        if getattr(lever, "IDLE_ON_CPU", False) and not _has_accelerator():
+        import torch
+
+        if getattr(lever, "IDLE_ON_CPU", False) and not torch.cuda.is_available():
             pytest.skip(f"{lever.ID} has something to change beside an accelerator alone")
         if getattr(lever, "AT_LAUNCH", False):
             pytest.skip(f"{lever.ID} works from a process's first moment: tests of its own launch one")
@@ -205,12 +214,6 @@ class LeverConformance:
         assert losses == expected
         # a lever on the process itself (its allocator) has something to change in any training
         assert target.changes == 0 or getattr(lever, "PROCESS_WIDE", False)
-
-
-def _has_accelerator() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def _fingerprint() -> dict[str, Any]:
