@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from hotlap.lever.catalog import cache_teacher
+from hotlap.lever.catalog import cache_teacher, teacher_inference
 from hotlap.lever.contract import Refusal
 from hotlap.lever.recalled import AGAIN, PROOFS
 from hotlap.testing.lever_kit import findings_of, machine_of
@@ -300,6 +300,34 @@ def test_a_pickled_network_is_plain(target: LocalTarget) -> None:
     assert b"hotlap" not in data
     other = pickle.loads(data)
     assert other.forward.__self__ is other and torch.equal(other(IMAGES), network(IMAGES))
+
+
+def test_beside_the_lever_that_runs_it_for_inference(tmp_path: Path, teacher: Teacher, calls: list[int]) -> None:
+    def shown(*levers: Any) -> list[torch.Tensor]:
+        with LocalTarget(str(tmp_path)) as target:
+            for lever, setting in levers:
+                lever.apply(target, setting)
+            return passes(teacher, 7)
+
+    inference = (teacher_inference, {"dtype": "bf16", "channels_last": True})
+    cache = (cache_teacher, {"max_bytes": MIB})
+    want = shown(inference)
+    for order in ((inference, cache), (cache, inference)):
+        calls.clear()
+        found = shown(*order)
+        assert len(calls) == 1 + PROOFS and all(torch.equal(a, b) for a, b in zip(found, want, strict=True))
+        assert found[-1].dtype is torch.float32
+
+
+def test_streams_have_no_length(target: LocalTarget, teacher: Teacher) -> None:
+    class Stream(IterableDataset[Any]):
+        def __iter__(self) -> Iterator[torch.Tensor]:
+            return iter(IMAGES)
+
+    for _ in range(5):
+        for images in DataLoader(Stream(), 8):
+            teacher(images)
+    assert target.reasons == [] and target.changes == 1
 
 
 def test_refusals() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,14 +10,18 @@ import pytest
 
 from hotlap.probe import device_allocs
 
+STATS = {"num_device_alloc": 7, "num_alloc_retries": 1, "allocated_bytes.all.peak": 9}
 
-def look(initialized: bool) -> list[Any]:
+
+def look(initialized: bool, stats: Callable[[], dict[str, int]] = lambda: STATS) -> list[Any]:
     rows: list[Any] = []
     looks: list[Any] = []
-    stats = {"num_device_alloc": 7, "num_alloc_retries": 1, "allocated_bytes.all.peak": 9}
-    cuda = SimpleNamespace(is_initialized=lambda: initialized, memory_stats=lambda: stats)
+    cuda = SimpleNamespace(is_initialized=lambda: initialized, memory_stats=stats)
     rec = SimpleNamespace(emit=rows.append, on_look=looks)
-    device_allocs.install(SimpleNamespace(torch=SimpleNamespace(cuda=cuda), rec=rec))  # type: ignore[arg-type]
+    context: Any = SimpleNamespace(
+        torch=SimpleNamespace(cuda=cuda), rec=rec, failed=lambda what, err: rows.append((what, str(err)))
+    )
+    device_allocs.install(context)
     for call in looks:
         call(20)
     return rows
@@ -34,3 +39,10 @@ def test_counters_and_options(options: str, expandable: bool, monkeypatch: pytes
 
 def test_a_process_that_does_not_use_a_device_is_not_asked() -> None:
     assert look(False) == []
+
+
+def test_an_allocator_that_does_not_count_is_noted() -> None:
+    def none() -> dict[str, int]:
+        raise RuntimeError("no statistics")
+
+    assert look(True, none) == [("device_memory", "no statistics")]

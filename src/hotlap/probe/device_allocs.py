@@ -18,8 +18,11 @@ def install(ctx: Context) -> None:
 
     def look(index: int) -> None:
         cuda = ctx.torch.cuda
-        if cuda.is_initialized():
-            ctx.rec.emit(Setting("device_memory", _value(cuda.memory_stats(), index)))
+        try:
+            if cuda.is_initialized():
+                ctx.rec.emit(Setting("device_memory", _value(cuda.memory_stats(), index)))
+        except Exception as err:  # an allocator of the script's own need not count
+            ctx.failed("device_memory", err)
 
     ctx.rec.on_look.append(look)
 

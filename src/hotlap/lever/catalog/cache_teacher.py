@@ -113,10 +113,12 @@ def apply(target: Target, setting: Setting) -> None:
 
     def measure(loader: DataLoader[Any]) -> None:
         dataset: Any = loader.dataset
-        if hasattr(dataset, "__len__"):
+        try:
             longest.append(len(dataset))
-            for recalled in kept:
-                recalled.dataset_len = max(longest)
+        except (TypeError, NotImplementedError):  # a stream
+            return
+        for recalled in kept:
+            recalled.dataset_len = max(longest)
 
     target.on_frozen(remember)
     target.on_model(look_inside)
