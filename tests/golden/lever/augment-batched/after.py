@@ -1,6 +1,13 @@
+import random
+from typing import Any
+
 import torch
 
-from hotlap.pack import augment
+
+def flip_some(batch: Any, share: float, dimension: int) -> Any:
+    """The batch with each sample mirrored along ``dimension``, or not, by a draw of its own."""
+    chosen = torch.rand(len(batch), device=batch.device) < share
+    return torch.where(chosen.view(-1, *[1] * (batch.dim() - 1)), batch.flip(dimension), batch)
 
 
 class Faces(torch.utils.data.Dataset):
@@ -11,13 +18,13 @@ class Faces(torch.utils.data.Dataset):
         return len(self.images)
 
     def __getitem__(self, index):
-        return self.images[index].float(), self.labels[index]
+        image = self.images[index].float()
+        return image, self.labels[index]
 
 
 def train(model, optimizer, images, labels):
-    generator = torch.Generator().manual_seed(0)
     for batch, wanted in torch.utils.data.DataLoader(Faces(images, labels), 64, shuffle=True):
-        batch = augment.flip(batch, 0.5, generator)
+        batch = flip_some(batch, 0.5, -1)
         loss = torch.nn.functional.cross_entropy(model(batch), wanted)
         optimizer.zero_grad()
         loss.backward()
