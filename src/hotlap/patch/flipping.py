@@ -89,7 +89,7 @@ def _flip(source: Source, branch: cst.If) -> tuple[str, str]:
     block = branch.body
     lines = block.body if isinstance(block, cst.IndentedBlock) else [block]
     line: Any = lines[0]
-    small = getattr(line, "body", ())
+    small: Any = getattr(line, "body", ())
     if len(lines) != 1 or len(small) != 1 or not isinstance(small[0], cst.Assign) or len(small[0].targets) != 1:
         raise wrong
     name, call = dotted(small[0].targets[0].target), small[0].value
@@ -118,7 +118,7 @@ def _place_in_return(source: Source, branch: cst.If, name: str) -> int | None:
 
     block = branch_block(source, branch)
     after: Any = block[block.index(branch) + 1] if block.index(branch) + 1 < len(block) else None
-    small = getattr(after, "body", ())
+    small: Any = getattr(after, "body", ())
     if not isinstance(after, cst.SimpleStatementLine) or len(small) != 1 or not isinstance(small[0], cst.Return):
         raise Unwritable("more is done to the sample after it")
     value = small[0].value
