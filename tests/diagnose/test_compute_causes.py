@@ -189,6 +189,23 @@ def test_cudnn() -> None:
     assert "use_deterministic" in on_gpu(deterministic=True)["cudnn-deterministic"].advice
 
 
+def test_requests_to_the_devices_driver() -> None:
+    def asked(*counts: int, retries: int = 0, expandable: bool = False) -> dict[str, Any]:
+        builder = TimelineBuilder("NVIDIA H200").steps(200, **COMPUTE)
+        for step, count in zip((2, 4, 100), counts, strict=False):
+            late = retries if step == 100 else 0
+            builder.setting("device_memory", step=step, driver_allocs=count, retries=late, expandable=expandable)
+        return causes(builder)
+
+    found = asked(10, 40, 232)["device-allocations"]
+    assert found.evidence["allocs_per_step"] == pytest.approx(2.0) and found.evidence["expandable"] is False
+    assert found.seconds_per_step == pytest.approx(2.0 * 0.0005) and "expandable_segments:True" in found.advice
+    retried = asked(10, 40, 232, retries=96)["device-allocations"]
+    assert retried.seconds_per_step == pytest.approx(2.0 * 0.0005 + 0.01)
+    assert "device-allocations" not in asked(10, 40, 41), "what is asked for once is start-up"
+    assert "device-allocations" not in asked(10, 400) and "device-allocations" not in asked()
+
+
 def small(batch: int = 8, device: str = "cpu", waits: Any = None, **facts: Any) -> TimelineBuilder:
     """A step of 1 ms: 0.8 ms of compute in 20 modules."""
     builder = TimelineBuilder(device, batch=batch)

@@ -79,6 +79,25 @@ def test_find_unused_for_nothing() -> None:
         assert "ddp-find-unused" not in searched(**changes), changes
 
 
+def test_gradients_that_are_exchanged() -> None:
+    line = ("train.py", 12, "main", "model = DistributedDataParallel(net)")
+
+    def exchanged(ranks: int = 2, **facts: Any) -> dict[str, Finding]:
+        builder = rank().setting("ddp", line, step=2, **{"gradient_bytes": 8_000_000, "bucket_view": False, **facts})
+        return causes(builder, *(rank() for _ in range(ranks - 1)))
+
+    found = exchanged()["gradient-exchange"]
+    assert found.where[0].line == 12 and "gradient_as_bucket_view=True" in found.advice
+    assert found.evidence["copy_s"] == pytest.approx(0.002) and found.evidence["basis"] == "prior"
+    view = exchanged(bucket_view=True, gradient_bytes=40_000_000)["gradient-exchange"]
+    assert view.evidence["copy_s"] == 0.0 and "gradient_as_bucket_view" not in view.advice
+    whole = exchanged(gradient_bytes=8_000_000_000)["gradient-exchange"]
+    assert whole.seconds_per_step == pytest.approx(0.010, rel=0.01), "no more than the backward"
+    assert exchanged(4)["gradient-exchange"].seconds_per_step > found.seconds_per_step
+    assert "gradient-exchange" not in exchanged(1), "nobody to exchange with"
+    assert "gradient-exchange" not in exchanged(gradient_bytes=8_000)
+
+
 def test_one_rank_validates() -> None:
     evaluate = ("train.py", 50, "evaluate", "model.eval()")
 

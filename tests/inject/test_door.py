@@ -78,6 +78,39 @@ def test_a_lever_is_applied_and_reported(tmp_path: Path) -> None:
     assert timeline.workers, "the worker left no timeline"
 
 
+DISTILLED = """
+import sys, torch
+from torch import nn
+torch.manual_seed(0)
+teacher = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten()).requires_grad_(False).eval()
+student = nn.Sequential(nn.Flatten(), nn.Linear(192, 144))
+optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(torch.randn(16, 3, 8, 8))
+for epoch in range(4):
+    for (x,) in torch.utils.data.DataLoader(data, 4, shuffle=True):
+        seen = x + float(sys.argv[1]) * torch.randn_like(x)
+        loss = nn.functional.mse_loss(student(x), teacher(seen))
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+        print(loss.item())
+print("forward" in vars(teacher))
+"""
+
+
+@pytest.mark.parametrize(("noise", "state"), [("0.0", "applied"), ("0.1", "no-effect")])
+def test_a_lever_says_why_it_had_no_effect(tmp_path: Path, noise: str, state: str) -> None:
+    script = DISTILLED.replace("sys.argv[1]", noise)
+    move = Move("cache-teacher", {"max_bytes": 1 << 20}, "maths")
+    done, timeline = run(tmp_path, script, mode="trial", moves=[move], cores=2, scratch=str(tmp_path))
+    plain, _ = run(tmp_path, script, mode="trial")
+    assert timeline is not None
+    mark = [m for m in timeline.mark if m.id == "cache-teacher"][-1]
+    assert mark.state == state and ("augmentation" in mark.why) is (state == "no-effect"), mark
+    *losses, replaced = done.stdout.split()
+    assert replaced == "True" and [float(v) for v in losses] == pytest.approx(
+        [float(v) for v in plain.stdout.split()[:-1]], rel=1e-5
+    )
+
+
 def test_resident_batch(tmp_path: Path) -> None:
     _, timeline = run(tmp_path, TRAINING, mode="trial", ablate=["data"])
     assert timeline is not None

@@ -53,6 +53,11 @@ def test_the_session_says_everything() -> None:
         assert part in text or part in " ".join(text.split()), part
 
 
+def test_advice_is_no_impossibility() -> None:
+    text = " ".join(shown(sample.speedup(refused=[("pack-data", "By hand: train.py:48 reads them")])).split())
+    assert "pack-data: By hand: train.py:48 reads them" in text and "not possible" not in text
+
+
 def test_columns_of_the_ladder_line_up() -> None:
     lines = shown(sample.speedup(), 80).splitlines()
     ends = {len(line) for line in lines if line.startswith((" + ", "   baseline")) or "put back" in line}

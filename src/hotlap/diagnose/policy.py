@@ -154,6 +154,18 @@ class Policy:
     """Part of a validation's stack samples from which loading or metrics are named."""
     unused_search_prior: float = 0.05
     """Part of forward + backward that DDP's search for unused parameters costs. Prior: a walk over the graph."""
+    driver_alloc_s: float = 0.0005
+    """One request for memory of the device's driver. Prior: 0.1 to 1 ms; giving memory back waits for the device."""
+    driver_retry_s: float = 0.01
+    """A request that failed, after which all cached memory is given back and asked for again. Prior."""
+    copy_bytes_per_s: float = 8e9
+    """What one core copies from memory to memory. Prior: half of a memory channel's 20 to 25 GB/s (read and write)."""
+    device_copy_bytes_per_s: float = 5e11
+    """The same on an accelerator. Prior: half of an HBM2's 1 TB/s."""
+    exchange_bytes_per_s: float = 1.2e9
+    """What ranks exchange in one direction. Prior: ten-gigabit Ethernet; one machine's memory is faster."""
+    exchange_hidden_prior: float = 0.1
+    """Part of the exchange that other bucket sizes can hide behind the backward. Prior."""
     log_per_step: float = 0.05
     """Calls per step and line from which ranks log too much together: rarer lines are news, not a log."""
     roof_share: float = 0.9

@@ -39,6 +39,7 @@ class GuestTarget:
         self._exits: list[Callable[[], None]] = []
         self._trained = Identities()
         self._reported: str | None = None
+        self._why = ""
 
     # --- the contract ---
 
@@ -46,6 +47,10 @@ class GuestTarget:
         """Count changes that did not go through :meth:`replace`."""
         self.changes += count
         self.report()
+
+    def unfit(self, why: str) -> None:
+        """Say why there was nothing to change; the last reason is the one that is shown."""
+        self._why = why
 
     def replace(self, owner: object, name: str, new: object) -> None:
         """Set an attribute, also one that its class guards (``DataLoader.persistent_workers``)."""
@@ -194,7 +199,7 @@ class GuestTarget:
         """Write what the lever has changed so far."""
         state = "applied" if self.changes > 0 else "no-effect"
         if self._guard.active and state != self._reported:
-            self._mark(state, "")
+            self._mark(state, self._why if state == "no-effect" else "")
 
     def finish(self) -> None:
         """Last report, at the end of the process, with the final count."""

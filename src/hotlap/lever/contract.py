@@ -106,6 +106,9 @@ class Target(Protocol):
     def changed(self, count: int = 1) -> None:
         """Count changes that did not go through :meth:`replace` (a wrapped forward, a cached sample)."""
 
+    def unfit(self, why: str) -> None:
+        """Say, in one sentence, why there was nothing to change: shown where the lever ends as *no effect*."""
+
 
 class Lever(Protocol):
     """The names a lever module must have (checked by :mod:`hotlap.testing.lever_kit`)."""
@@ -123,7 +126,10 @@ class Lever(Protocol):
 
     Where it holds, a lever also says ``PROCESS_WIDE = True`` (it finds something to change in any process),
     ``EARLY = True`` (what it treats makes trials of other levers noisy, so it is tried before them),
-    ``DEVICE = "cuda"`` (it is for accelerators alone), ``IDLE_ON_CPU = True`` (without one it changes nothing).
+    ``DEVICE = "cuda"`` (it is for accelerators alone), ``IDLE_ON_CPU = True`` (without one it changes nothing),
+    ``RANKS = True`` (it changes something in trainings of several ranks alone), ``AT_LAUNCH = True`` (its environment
+    does everything; ``apply`` only looks whether it took hold), ``ADVICE = True`` (a person has to do it: ``settings``
+    always refuses, with what to do and where; a plan may hold it, for the sake of its edits).
     """
 
     def evidence(self, findings: Findings) -> Finding | None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hotlap.machine.allocators import find_allocators
 from hotlap.machine.cpu import read_cpu
 from hotlap.machine.limits import memory_now, usable_cores
 from hotlap.machine.peaks import cpu_peaks, gpu_peaks
@@ -86,4 +87,5 @@ def read_machine(python: str = sys.executable, sandbox: str = "none") -> Machine
         sandbox=sandbox,
         compiler=find_compiler(),
         shm_bytes=shutil.disk_usage(shm).total if shm.is_dir() else None,
+        allocators=find_allocators(python),
     )

@@ -70,6 +70,8 @@ class Changes:
                 return updated
 
             def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
+                if original_node in changes.removed:
+                    return cst.RemoveFromParent()
                 return changes._beside(original_node, [updated_node])
 
             def leave_While(self, original_node: cst.While, updated_node: cst.While) -> Any:

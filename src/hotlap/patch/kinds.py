@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.changes import Changes
+from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
 from hotlap.patch.models import calls_like_models, class_shows, making
 from hotlap.patch.readers import reader_calls
@@ -227,6 +228,6 @@ KINDS: dict[str, Callable[[Source, Changes, Edit], None]] = {
     function.__name__: function
     for function in (
         set_keyword, wrap_with, replace_call, replace_iterable, insert_before, insert_after, decorate, remove,
-        replace_value,
+        replace_value, flip_batches,
     )
 }  # fmt: skip

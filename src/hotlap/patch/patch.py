@@ -95,7 +95,7 @@ def _check_line(source: Source, want: Wanted) -> None:
 def _in_words(edit: Edit) -> str:
     if edit.keywords:
         return ", ".join(f"{k}={v!r}" for k, v in edit.keywords.items())
-    return edit.code or edit.target
+    return edit.code or edit.target or edit.advice.rstrip(".")
 
 
 def _check_parses(name: str, data: bytes) -> None:

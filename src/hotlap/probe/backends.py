@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from hotlap.probe import device_allocs
 from hotlap.probe.context import Context
 from hotlap.records.rows import Setting
 
@@ -55,4 +56,5 @@ def install(ctx: Context) -> Backends:
     """Look when the model is looked at."""
     found = Backends(ctx)
     ctx.rec.on_look.append(found.look)
+    device_allocs.install(ctx)
     return found

@@ -28,6 +28,8 @@ class Edit:
       ``model:Conv`` only for those whose class shows the word.
     - ``decorate``: ``code`` (``@…``) on the function around the line, if that function does not train.
     - ``remove``: the statement (or the ``with``) that calls ``target``.
+    - ``flip_batches``: the mirroring of single samples (``if random.random() < P: x = x.flip(-1)`` at the end of a data
+      set's ``__getitem__``) becomes one of whole batches in the loop that trains on them.
     - ``advice``: text only, a person has to do it.
 
     ``{module}`` in ``code`` is the model's name. A function of :mod:`hotlap.patch.helpers` that ``code`` calls is

@@ -26,7 +26,7 @@ from hotlap.records.findings import Finding, Findings, LoaderFacts, Script, Step
 from hotlap.records.machine import Accelerator, Machine
 from hotlap.records.plan import PRESERVES
 from hotlap.testing.lever_target import LocalTarget
-from hotlap.testing.lever_training import bare_training, full_training
+from hotlap.testing.lever_training import bare_training, full_training, ranks_training
 
 __all__ = ["HEADINGS", "LeverConformance", "findings_of", "machine_for", "machine_of"]
 
@@ -37,10 +37,10 @@ _TORCHS_OWN = {"Adam._init_group", "Module.__init__", "Module.__setstate__"}
 
 
 def machine_of(**changes: Any) -> Machine:
-    """Two cores, bf16, a compiler; ``changes`` replace fields."""
+    """Two cores, bf16, a compiler, tcmalloc; ``changes`` replace fields."""
     gib = 1 << 30
     machine = Machine("Linux", "a CPU", 2, 24 * gib, 20 * gib, ["avx2", "avx512f", "avx512_bf16"], "3.11", "2.13",
-                      compiler="g++", shm_bytes=8 * gib)  # fmt: skip
+                      compiler="g++", shm_bytes=8 * gib, allocators=["/usr/lib/libtcmalloc.so.4"])  # fmt: skip
     return dataclasses.replace(machine, **changes)
 
 
@@ -76,6 +76,9 @@ def _offer(lever: Lever) -> tuple[Finding, Findings, list[Setting]]:
     finding = lever.evidence(findings)
     assert finding is not None, f"{lever.ID} sees no evidence in findings of {list(lever.TREATS)}"
     settings = lever.settings(finding, findings, machine)
+    if getattr(lever, "ADVICE", False):
+        assert isinstance(settings, Refusal) and "train.py:12" in settings.reason, "advice says where"
+        return finding, findings, [{}]
     assert not isinstance(settings, Refusal), settings
     assert settings, f"{lever.ID} offers no setting and gives no reason"
     return finding, findings, settings
@@ -95,6 +98,13 @@ class LeverConformance:
 
         real = torch.compile
         monkeypatch.setattr(torch, "compile", lambda *a, **k: real(*a, **{**k, "backend": "eager"}))
+
+    @pytest.fixture(autouse=True)
+    def strict(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The process asks for deterministic algorithms: one more sin."""
+        import torch
+
+        monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
 
     def train(self, folder: str) -> list[float]:
         """A training in which the lever finds something to change; the loss of each step."""
@@ -156,11 +166,18 @@ class LeverConformance:
     def test_apply_changes_and_leaves_no_trace(
         self, lever: Lever, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        if getattr(lever, "IDLE_ON_CPU", False) and not _has_accelerator():
+        import torch
+
+        if getattr(lever, "IDLE_ON_CPU", False) and not torch.cuda.is_available():
             pytest.skip(f"{lever.ID} has something to change beside an accelerator alone")
+        if getattr(lever, "AT_LAUNCH", False):
+            pytest.skip(f"{lever.ID} works from a process's first moment: tests of its own launch one")
+        if getattr(lever, "ADVICE", False):
+            return self._apply_says_that_it_is_advice(lever, str(tmp_path))
         folder = tmp_path / "data"
         folder.mkdir()
-        expected = self.train(str(folder))
+        train = ranks_training if getattr(lever, "RANKS", False) else self.train
+        expected = train(str(folder))
         for setting in _offer(lever)[2][:2]:
             before = _fingerprint()
             scratch = tmp_path / f"scratch-{random.getrandbits(32):x}"
@@ -169,7 +186,7 @@ class LeverConformance:
                 monkeypatch.setenv(name, value)
             with LocalTarget(str(scratch)) as target:
                 lever.apply(target, setting)
-                losses = self.train(str(folder))
+                losses = train(str(folder))
             assert target.changes > 0, f"{lever.ID} {setting} found nothing to change"
             assert target.problems == []
             after = _fingerprint()
@@ -180,7 +197,14 @@ class LeverConformance:
                 assert losses == expected
             if lever.PRESERVES == "maths":
                 assert losses == pytest.approx(expected, rel=0.1)
-        assert self.train(str(folder)) == expected, "the process trains differently after the lever is gone"
+        assert train(str(folder)) == expected, "the process trains differently after the lever is gone"
+
+    def _apply_says_that_it_is_advice(self, lever: Lever, folder: str) -> None:
+        with LocalTarget(folder) as target:
+            before = _fingerprint()
+            lever.apply(target, {})
+            assert _fingerprint() == before
+        assert target.changes == 0 and "by hand" in target.reasons[0]
 
     def test_no_effect_is_no_change(self, lever: Lever, tmp_path: Any) -> None:
         expected = self.train_bare()
@@ -190,12 +214,6 @@ class LeverConformance:
         assert losses == expected
         # a lever on the process itself (its allocator) has something to change in any training
         assert target.changes == 0 or getattr(lever, "PROCESS_WIDE", False)
-
-
-def _has_accelerator() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def _fingerprint() -> dict[str, Any]:
@@ -209,19 +227,17 @@ def _fingerprint() -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
     owners: dict[str, Any] = {
-        "torch": torch,
-        "os": os,
-        "numpy": numpy,
-        "builtins": builtins,
-        "autograd": torch.autograd,
-    }
+        "torch": torch, "os": os, "numpy": numpy, "builtins": builtins, "autograd": torch.autograd,
+    }  # fmt: skip
     found: dict[str, Any] = {
         f"{n}.{k}": id(v) for n, o in owners.items() for k, v in list(vars(o).items()) if callable(v)
     }
-    for kind in (torch.nn.Module, DataLoader, torch.optim.Optimizer, torch.optim.Adam):
+    wrapper = torch.nn.parallel.DistributedDataParallel
+    for kind in (torch.nn.Module, DataLoader, torch.optim.Optimizer, torch.optim.Adam, wrapper):
         found.update({f"{kind.__name__}.{k}": id(v) for k, v in vars(kind).items() if callable(v)})
     found["threads"] = torch.get_num_threads()
     found["benchmark"] = torch.backends.cudnn.benchmark
+    found["deterministic"] = (torch.backends.cudnn.deterministic, torch.are_deterministic_algorithms_enabled())
     found["fp32"] = torch.get_float32_matmul_precision()
     found["flushes"] = torch.tensor(1e-40).mul(1.0).view(torch.int32).item() == 0
     found["anomaly"] = torch.is_anomaly_enabled()

@@ -28,6 +28,8 @@ class LocalTarget:
         self.changes = 0
         self.problems: list[str] = []
         """What could not be restored."""
+        self.reasons: list[str] = []
+        """Why the lever found nothing to change."""
         self._undo: list[Callable[[], None]] = []
         self._on_loader: list[Any] = []
         self._wrap_iterator: list[Any] = []
@@ -93,6 +95,9 @@ class LocalTarget:
 
     def changed(self, count: int = 1) -> None:
         self.changes += count
+
+    def unfit(self, why: str) -> None:
+        self.reasons.append(why)
 
     # --- the process ---
 

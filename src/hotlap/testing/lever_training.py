@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["bare_training", "full_training"]
+__all__ = ["bare_training", "full_training", "ranks_training"]
 
 
 def full_training(folder: str, steps: int = 8) -> list[float]:
@@ -78,6 +78,32 @@ def _validate_and_save(model: Any, images: Any, path: str) -> None:
     saved = torch.load(path)["model"]
     if not all(torch.equal(saved[name], value) for name, value in model.state_dict().items()):
         raise AssertionError("a checkpoint does not hold the weights that were saved")
+
+
+def ranks_training(folder: str, steps: int = 4) -> list[float]:
+    """Train under DistributedDataParallel in a group of one (gloo), which looks for unused parameters for nothing."""
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.manual_seed(0)
+    store = os.path.join(folder, f"group-{len(os.listdir(folder))}")
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
+    try:
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)),
+                                        find_unused_parameters=True)  # fmt: skip
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        losses = []
+        for _ in range(steps):
+            loss = (model(torch.randn(16, 6)) - 1.0).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+    finally:
+        dist.destroy_process_group()
 
 
 def bare_training(steps: int = 4) -> list[float]:

@@ -80,7 +80,8 @@ def _what_happened(timeline_dir: Path, plan: Plan, command: list[str]) -> list[s
             continue
         mark = last.get(move.lever)
         if mark is None or mark.state == "no-effect":
-            lines.append(f"{move.lever}: no effect (it found nothing to change in this run)")
+            why = (mark.why if mark is not None else "") or "it found nothing to change in this run"
+            lines.append(f"{move.lever}: no effect ({why})")
         elif mark.state != "applied":
             lines.append(f"{move.lever}: {mark.state}, {mark.why}; the run went on without it")
     return lines or [f"all {len(plan.moves)} moves of the plan were applied over {timeline.n_steps} steps."]

@@ -64,6 +64,7 @@ def find(view: View) -> Finding | None:
         "conv_layers": row.value.get("conv_layers"), "conv_frac": row.value.get("conv_frac"),
         "asked": bool(row.value.get("asked")), "frozen": bool(row.value.get("frozen")),
         "dtype": row.value.get("dtype"), "autocast": bool(row.value.get("autocast")), "networks": len(told),
+        "training": bool(row.value.get("training")),
     }  # fmt: skip
     return view.finding(
         CAUSE, total, f"{name}{at} is not trained: {', and '.join(advice)}.", where,

@@ -31,7 +31,7 @@ from hotlap.records.machine import Machine
 ID = "allocator"
 TREATS = ("page-faults",)
 PRESERVES = "bits"
-CONFLICTS = ()
+CONFLICTS = ("allocator-preload",)
 NUMERIC = True
 PROCESS_WIDE = True
 EARLY = True

@@ -24,6 +24,7 @@ from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.frozen_hooks import FrozenHooks
+from hotlap.lever.frozen_parts import frozen_parts
 from hotlap.lever.gains import bounded
 from hotlap.lever.knob import Knob
 from hotlap.lever.owners import is_held
@@ -106,13 +107,8 @@ def apply(target: Target, setting: Setting) -> None:
         target.replace(Knob(lambda: False, switch), "value", True)
 
     def look_inside(root: nn.Module) -> None:
-        for child in root.children():
-            own = [p.requires_grad for p in child.parameters()]
-            if own and not any(own):
-                if sum(1 for _ in child.modules()) > 1:  # a single frozen layer is no network
-                    treat(child)
-            elif own:
-                look_inside(child)
+        for part in list(frozen_parts(root)):
+            treat(part)
 
     target.on_frozen(treat)
     target.on_model(look_inside)

@@ -1,0 +1,132 @@
+"""A frozen network's forward that gives again what it gave before, once that has been proved to be the same."""
+
+from __future__ import annotations
+
+import weakref
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.contract import Target
+from hotlap.lever.fingerprints import holdings, same_things, weights_print
+from hotlap.lever.nested_rows import Unfit, row_keys, taken_apart
+from hotlap.lever.random_state import random_states
+from hotlap.lever.row_memory import RowMemory
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+__all__ = ["Recalled"]
+
+PROOFS = 3
+"""Batches known in all their rows that are computed all the same and compared, before one is given from memory."""
+AGAIN = 64
+"""Batches given from memory after which one is computed and compared again."""
+PATIENCE = 3
+"""Rows, as a multiple of the data set's length, after which a batch must have been known in all its rows. A network
+that is called twice per step sees twice the data set in an epoch."""
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class Recalled:
+    """Stands as ``forward`` of one module. Copies of the module (deep ones, pickled ones) have their plain forward."""
+
+    def __init__(self, module: nn.Module, target: Target, most_bytes: int) -> None:
+        self._module = weakref.ref(module)
+        self._real = type(module).forward
+        self._target = target
+        self._memory: RowMemory | None = RowMemory(most_bytes)
+        self._weights: list[Any] | None = None
+        self._proofs = 0
+        self._since_proof = 0
+        self._seen = 0
+        self.dataset_len: int | None = None
+        """Length of the longest training data set, as soon as it is known."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        import torch
+
+        module = self._module()
+        assert module is not None, "a module is called while it is alive"
+        tracing = torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        if self._memory is None or torch.compiler.is_compiling() or tracing:
+            return self._real(module, *args, **kwargs)
+        keys, known = self._look(module, self._memory, (args, kwargs))
+        if known is not None and self._proofs >= PROOFS and self._since_proof < AGAIN:
+            self._since_proof += 1
+            return known
+        if keys is None:
+            return self._real(module, *args, **kwargs)
+        before = (random_states(), holdings(module))
+        output = self._real(module, *args, **kwargs)
+        self._learn(module, keys, (args, kwargs), output, before, known is not None)
+        return output
+
+    def stop(self, why: str) -> None:
+        """From now on the network computes as ever."""
+        if self._memory is not None:
+            self._memory = None
+            self._target.unfit(f"{type(self._module()).__name__}: {why}")
+            self._target.changed(-1)
+
+    def _look(self, module: nn.Module, memory: RowMemory, given: Any) -> tuple[list[bytes] | None, Any]:
+        """Keys of the rows, and the output if all of them are known."""
+        try:
+            keys = self._keys(module, given)
+            return keys, memory.get(keys) if keys is not None and all(map(memory.has, keys)) else None
+        except Exception as err:  # the script's call must not suffer from ours; the reason is told
+            self.stop(str(err) if isinstance(err, Unfit) else f"{type(err).__name__}: {err}")
+            return None, None
+
+    def _keys(self, module: nn.Module, given: Any) -> list[bytes] | None:
+        """Keys of this call's rows; None for a call that is nobody's business (gradients pass through it)."""
+        import torch
+
+        if torch.is_inference_mode_enabled():
+            return None
+        for part in module.modules():
+            if part.training:
+                raise Unfit(f"a {type(part).__name__} in it is in training mode: call eval() on the network")
+            if part is not module and any(getattr(part, hooks) for hooks in _HOOKS):
+                raise Unfit(f"somebody has hooked into a {type(part).__name__} of it")
+        if any(p.requires_grad for p in module.parameters()):
+            raise Unfit("its parameters require gradients")
+        tensors: list[Tensor] = []
+        taken_apart(given, tensors)
+        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            return None
+        weights = weights_print(module)
+        if self._weights is not None and weights != self._weights:
+            raise Unfit("its weights changed")
+        self._weights = weights
+        kinds = ("cpu", "cuda")
+        cast = [(k, torch.get_autocast_dtype(k)) for k in kinds if torch.is_autocast_enabled(k)]
+        return row_keys(given, (cast, torch.are_deterministic_algorithms_enabled()))
+
+    def _learn(self, module: nn.Module, keys: list[bytes], given: Any, output: Any, before: Any, known: bool) -> None:
+        """Compare what is known, keep what is new."""
+        memory = self._memory
+        if memory is None:
+            return
+        try:
+            if random_states() != before[0]:
+                raise Unfit("its forward draws random numbers")
+            if not same_things(before[1], holdings(module)):
+                raise Unfit("its forward keeps something in an attribute")
+            if memory.differs(keys, output):
+                raise Unfit("for the same input it gave another output")
+            self._seen += len(keys)
+            if not known and self._proofs == 0 and self._seen > PATIENCE * (self.dataset_len or self._seen):
+                raise Unfit("no batch came again with all its inputs (random augmentation?)")
+            memory.put(keys, given, output)
+        except Exception as err:
+            self.stop(str(err) if isinstance(err, Unfit) else f"{type(err).__name__}: {err}")
+            return
+        if known:
+            self._proofs += 1
+            self._since_proof = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return MethodType(self._real, memo.get(id(self._module()), self._module()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._module(), "forward")

@@ -1,0 +1,5 @@
+import torch
+
+
+def train(model, images, labels):
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
