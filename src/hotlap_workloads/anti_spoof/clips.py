@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap_workloads.errors import DataError
 
-__all__ = ["BONA_FIDE", "SPOOF", "Clips", "fields", "read_protocol"]
+__all__ = ["BONA_FIDE", "SPOOF", "Clips", "Row", "fields", "read_protocol"]
 
 SPOOF, BONA_FIDE = 0, 1
 KEYS = {"spoof": SPOOF, "bonafide": BONA_FIDE}
+Row = tuple[str, Path, str, int]
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,21 @@ class Clips:
     sources: list[str]
     keys: list[int]
 
+    @staticmethod
+    def of(rows: Iterable[Row]) -> Clips:
+        """From rows of (name, path, source, key)."""
+        clips = Clips([], [], [], [])
+        for name, path, source, key in rows:
+            clips.names.append(name)
+            clips.paths.append(path)
+            clips.sources.append(source)
+            clips.keys.append(key)
+        return clips
+
     def without(self, bad: set[Path]) -> Clips:
         """Without files that cannot be read."""
-        rows = [i for i, path in enumerate(self.paths) if path not in bad]
-        return Clips(
-            [self.names[i] for i in rows],
-            [self.paths[i] for i in rows],
-            [self.sources[i] for i in rows],
-            [self.keys[i] for i in rows],
-        )
+        rows = zip(self.names, self.paths, self.sources, self.keys, strict=True)
+        return Clips.of(row for row in rows if row[1] not in bad)
 
     def of_both_kinds(self, where: Path) -> Clips:
         """Itself, or an error that names the file or folder with one kind alone."""
@@ -62,7 +69,7 @@ FORMS = {
 def read_protocol(file: Path, folder: Path, suffix: str = ".flac", must_exist: bool = True) -> Clips:
     """The recordings that a protocol lists, below ``folder``. A recording that is not there is named with its line."""
     have = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    rows: list[tuple[str, Path, str, int]] = []
+    rows: list[Row] = []
     first_line: dict[str, int] = {}
     form = None
     for line, values in fields(file):
@@ -80,8 +87,7 @@ def read_protocol(file: Path, folder: Path, suffix: str = ".flac", must_exist: b
             raise DataError(file, f"line {line} names {folder / (name + suffix)}, which does not exist.")
         first_line[name] = line
         rows.append((name, folder / (name + suffix), "-" if key == "bonafide" else attack, KEYS[key]))
-    names, paths, sources, keys = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
-    return Clips(names, paths, sources, keys).of_both_kinds(file)
+    return Clips.of(rows).of_both_kinds(file)
 
 
 def fields(file: Path) -> Iterator[tuple[int, list[str]]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from hotlap_workloads.anti_spoof.clips import BONA_FIDE, SPOOF, Clips, read_protocol
+from hotlap_workloads.anti_spoof.clips import BONA_FIDE, SPOOF, Clips, Row, read_protocol
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.errors import DataError
 
@@ -75,14 +75,12 @@ def read_folders(data: Path, layout: str, part: Part) -> Clips:
     if len(found) != 1:
         which = ": " + ", ".join(str(path) for path in found) if found else ""
         raise DataError(data, f"holds {len(found)} folders {name}/real, not one{which}.", "Set --data or layout.")
-    names, paths, sources, keys = [], [], [], []
+    rows: list[Row] = []
     for kind, key in KINDS.items():
         for path in sorted(path for path in (found[0] / kind).rglob("*") if path.suffix.lower() in SUFFIXES):
-            names.append(quote(path.relative_to(found[0]).with_suffix("").as_posix()))  # no spaces in score files
-            paths.append(path)
-            sources.append("-" if key == BONA_FIDE else kind)
-            keys.append(key)
-    return Clips(names, paths, sources, keys).of_both_kinds(found[0])
+            name = quote(path.relative_to(found[0]).with_suffix("").as_posix())  # no spaces in score files
+            rows.append((name, path, "-" if key == BONA_FIDE else kind, key))
+    return Clips.of(rows).of_both_kinds(found[0])
 
 
 def bases(data: Path, track: str) -> tuple[Path, Path]:
