@@ -14,6 +14,7 @@ from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.parts.frequency_mask import FrequencyMask
 from hotlap_workloads.parts.lfcc import LFCC, cosine_transform, linear_filters
 from hotlap_workloads.parts.raw_wave import RawWave, band_passes, band_peaks
+from hotlap_workloads.parts.spectrogram import LogMel
 
 
 def noise(samples: int = 4000) -> torch.Tensor:
@@ -45,6 +46,13 @@ def test_lfcc_by_the_definition() -> None:
     wanted = np.concatenate([still, change(still), change(change(still))], axis=1).T
     assert got.shape == (60, 26)
     np.testing.assert_allclose(got, wanted, atol=2e-4)
+
+
+def test_log_mel_keeps_the_level_of_each_band() -> None:
+    plain, normed = LogMel(40, normalise=False)(noise()), LogMel(40)(noise())
+    mean, deviation = plain.mean(2, keepdim=True), plain.var(2, keepdim=True, correction=0).add(1e-5).sqrt()
+    torch.testing.assert_close((plain - mean) / deviation, normed)
+    assert mean.flatten().std() > 0.5
 
 
 def test_filters_and_transform() -> None:
@@ -85,12 +93,10 @@ def test_band_peaks_by_the_definition() -> None:
 
 
 def test_only_learned_filters_are_trained() -> None:
-    for learned in (True, False):
-        front = RawWave(8, 65, learned)
-        front(torch.cat([noise(), -0.5 * noise()])).square().sum().backward()
-        assert {name for name, p in front.named_parameters() if p.grad is not None} == (
-            {"norm.weight", "norm.bias", "filters"} if learned else {"norm.weight", "norm.bias"}
-        )
+    assert not list(RawWave(8, 65, learned=False).parameters())
+    front = RawWave(8, 65, learned=True)
+    front(noise()).square().sum().backward()
+    assert front.filters.grad is not None and front.filters.grad.abs().sum() > 0
 
 
 @pytest.mark.parametrize("front_end", ["log_mel", "lfcc", "sinc", "conv"])

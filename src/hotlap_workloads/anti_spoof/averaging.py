@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.utils import parameters_to_vector
 
 __all__ = ["WeightMean"]
 
@@ -39,7 +38,7 @@ class WeightMean(nn.Module):
         """Take the weights in, if this is the lowest EER so far. Says whether it was."""
         if eer >= self.best:
             return False
-        now = parameters_to_vector(net.parameters()).to("cpu", torch.float64)
+        now = torch.cat([p.detach().reshape(-1).to("cpu", torch.float64) for p in net.parameters()])
         self.count, self.best = self.count + 1, eer
         self.mean = self.mean + (now - self.mean) / self.count
         return True
@@ -53,8 +52,7 @@ class WeightMean(nn.Module):
         try:
             at = 0
             for parameter in net.parameters():
-                part = self.mean[at : at + parameter.numel()].view(parameter.shape)
-                parameter.copy_(part)
+                parameter.copy_(self.mean[at : at + parameter.numel()].view(parameter.shape))
                 at += parameter.numel()
             for norm in norms:
                 norm.reset_running_stats()

@@ -21,7 +21,7 @@ CHANNELS, STRIDES = (16, 32, 64, 128), (1, 2, 2, 2)
 def make_front_end(s: SpoofSettings) -> nn.Module:
     """Waves (batch, samples) in -1 to 1 to features (batch, bands, frames)."""
     if s.front_end == "log_mel":
-        return LogMel(s.count)
+        return LogMel(s.count, normalise=False)  # attacks betray themselves in the mean spectrum too
     if s.front_end == "lfcc":
         return LFCC(s.count)
     return RawWave(s.count, s.taps, learned=s.front_end == "conv")
@@ -31,7 +31,7 @@ class SpoofNet(nn.Module):
     """Waves (batch, samples), int16 or in -1 to 1, or features (batch, bands, frames), to two logits: spoof, bona fide.
 
     Stem, stages and channels are those of ASSERT (Lai et al. 2019, arXiv:1904.01120), whose network was among the best
-    of ASVspoof 2019 on replayed speech.
+    of ASVspoof 2019 on replayed speech. Each band is normed over the training set, so that a hidden band is a mean one.
     """
 
     def __init__(self, s: SpoofSettings) -> None:
@@ -39,6 +39,7 @@ class SpoofNet(nn.Module):
         block = Bottleneck if s.model == "SEResNet50" else Basic
         channels = [max(8, round(s.width * c / 8) * 8) for c in CHANNELS]
         self.front_end = make_front_end(s)
+        self.norm = nn.BatchNorm1d(s.features)
         self.mask = FrequencyMask(s.freq_mask_most) if s.freq_mask else nn.Identity()
         self.stem = nn.Sequential(
             nn.Conv2d(1, channels[0], 7, 2, 3, bias=False),
@@ -57,7 +58,7 @@ class SpoofNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() == 2:
             x = self.front_end(x if x.is_floating_point() else x.float() / 32768)
-        x = self.stem(self.mask(x).unsqueeze(1))
+        x = self.stem(self.mask(self.norm(x)).unsqueeze(1))
         for stage in self.stages:
             x = stage(x)
         x = self.pooling(x.mean(dim=2))

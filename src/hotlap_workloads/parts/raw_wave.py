@@ -34,7 +34,7 @@ def band_peaks(wave: Tensor, filters: Tensor) -> Tensor:
 
 
 class RawWave(nn.Module):
-    """The bank and a norm per filter. The filters are fixed band-passes, or weights that are trained (``learned``).
+    """The bank as a layer. The filters are fixed band-passes, or weights that are trained (``learned``).
 
     In fp32: the filters' quiet outputs stand beside loud ones.
     """
@@ -48,9 +48,7 @@ class RawWave(nn.Module):
             nn.init.kaiming_uniform_(self.filters, a=5**0.5)
         else:
             self.register_buffer("filters", band_passes(count, taps), persistent=False)
-        self.norm = nn.BatchNorm1d(count)
 
     def forward(self, wave: Tensor) -> Tensor:
         with torch.autocast(wave.device.type, enabled=False):
-            normed: Tensor = self.norm(band_peaks(wave.float(), self.filters))
-            return normed
+            return band_peaks(wave.float(), self.filters)
