@@ -28,6 +28,7 @@ from hotlap_workloads.engine.machine import Machine, check_machine
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.parts.audio_file import read_wave
 from hotlap_workloads.parts.verification import eer
 from hotlap_workloads.session import Request, settings_of
 
@@ -95,6 +96,8 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
     assert slow.workers == 0 and slow.deterministic and slow.precision == "off" and slow.read_loss_every_step
     assert fast.precision == machine.autocast and fast.channels_last and fast.workers == (2 if machine.gpu else 0)
     assert isinstance(slow, SpoofSettings) and isinstance(fast, SpoofSettings)
+    assert (slow.decode, slow.front_end_at) == ("each_time", "sample")
+    assert (fast.decode, fast.front_end_at) == ("once", "batch")
     assert (fast.model, fast.batch_size, fast.front_end) == (slow.model, slow.batch_size, slow.front_end)
 
 
@@ -116,6 +119,26 @@ def test_features_by_sample_and_by_batch_give_the_same_scores(made: Path, tmp_pa
     torch.testing.assert_close(inputs[0], inputs[1], atol=1e-4, rtol=1e-4)
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-4)
     assert np.ptp(scores[0]) > 0
+
+
+@pytest.mark.parametrize("decode", ["each_time", "once"])
+def test_evaluation_begins_at_the_beginning_and_training_anywhere(made: Path, tmp_path: Path, decode: str) -> None:
+    s = replace(SpoofSettings(), front_end="conv", samples=50_000, decode=decode, eval_batch_size=7)  # type: ignore[arg-type]
+    task = WORKLOAD.build(s, Context(torch.device("cpu"), tmp_path, made))
+    scorer = task.scorer("dev")
+    waves = [read_wave(path) for path in scorer.clips.paths]
+    assert min(map(len, waves)) < 50_000 < max(map(len, waves))
+    wanted = np.stack([np.resize(wave, 50_000) for wave in waves])  # repeated, or its beginning
+
+    def quieter(x: torch.Tensor) -> torch.Tensor:
+        level = x.double().abs().mean(1) * (1 if x.dtype == torch.int16 else 32768)
+        return torch.stack([level, 3 * level], dim=1)
+
+    scores = replace(scorer, net=quieter).scores()  # type: ignore[arg-type]
+    np.testing.assert_allclose(scores, 2 * np.abs(wanted.astype(np.float64)).mean(1), rtol=1e-6)
+    longest = int(np.argmax([len(read_wave(path)) for path in task.train_set.clips.paths]))  # type: ignore[attr-defined]
+    cuts = [task.train_set[Draw(longest, seed)][0] for seed in (1, 1, 2)]
+    assert torch.equal(cuts[0], cuts[1]) and not torch.equal(cuts[0], cuts[2])
 
 
 def test_the_loss_by_its_formula(made: Path) -> None:
