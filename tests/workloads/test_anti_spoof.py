@@ -230,8 +230,8 @@ def test_the_mean_of_the_weights(made: Path, tmp_path: Path) -> None:
             x = net.norm(torch.cat(list(task.train_batches())))
             out = net.stem[0](x.unsqueeze(1))
             norm = net.stem[1]
-            torch.testing.assert_close(norm.running_mean, out.mean((0, 2, 3)), atol=1e-4, rtol=1e-4)
-            torch.testing.assert_close(norm.running_var, out.var((0, 2, 3)), atol=1e-4, rtol=1e-3)
+            torch.testing.assert_close(norm.running_mean, out.mean((0, 2, 3)), atol=1e-3, rtol=2e-3)
+            torch.testing.assert_close(norm.running_var, out.var((0, 2, 3)), atol=1e-3, rtol=2e-3)
         after = net.state_dict()
         assert all(torch.equal(before[name], after[name]) for name in before)
         assert net.stem[1].momentum == 0.1 and not net.stem[1].training
