@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ from hotlap_workloads.anti_spoof.made_data import make_data
 from hotlap_workloads.anti_spoof.model import SpoofNet
 from hotlap_workloads.anti_spoof.presets import PRESETS
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
-from hotlap_workloads.anti_spoof.workload import WORKLOAD, SpoofObjective
+from hotlap_workloads.anti_spoof.workload import WORKLOAD, SpoofObjective, SpoofTask
 from hotlap_workloads.engine.machine import Machine, check_machine
 from hotlap_workloads.engine.order import Draw
+from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import SettingsError
 from hotlap_workloads.parts.audio_file import read_wave
@@ -136,6 +138,16 @@ def test_evaluation_begins_at_the_beginning_and_training_anywhere(made: Path, tm
 
     scores = replace(scorer, net=quieter).scores()  # type: ignore[arg-type]
     np.testing.assert_allclose(scores, 2 * np.abs(wanted.astype(np.float64)).mean(1), rtol=1e-6)
+    shares: list[Any] = []
+
+    class Half(Ranks):
+        def gather(self, mine: Any) -> list[Any]:
+            shares.append(mine)
+            return shares
+
+    for rank in (0, 1):  # the last to come sees the shares of both
+        halves = replace(scorer, net=quieter, ranks=Half(rank, 2)).scores()  # type: ignore[arg-type]
+    np.testing.assert_array_equal(halves, scores)
     longest = int(np.argmax([len(read_wave(path)) for path in task.train_set.clips.paths]))  # type: ignore[attr-defined]
     cuts = [task.train_set[Draw(longest, seed)][0] for seed in (1, 1, 2)]
     assert torch.equal(cuts[0], cuts[1]) and not torch.equal(cuts[0], cuts[2])
@@ -241,7 +253,9 @@ def test_the_mean_of_the_weights(made: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("swa", ["false", "true"])
-def test_the_evaluation_file(made: Path, tmp_path: Path, swa: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_evaluation_file(
+    made: Path, tmp_path: Path, swa: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = ["--data", str(made), "--out", str(tmp_path)]
     assert train.main(["anti_spoof", *command, *TINY, f"--set=swa={swa}", "--set=lr=0.01"]) == 0
     capsys.readouterr()
@@ -260,6 +274,10 @@ def test_the_evaluation_file(made: Path, tmp_path: Path, swa: str, capsys: pytes
     assert produce_evaluation_file.main([*command, "--part", "dev", "--file", str(tmp_path / "to/dev.txt")]) == 0
     assert len((tmp_path / "to/dev.txt").read_text().splitlines()) == 24
     assert produce_evaluation_file.main(["--out", str(tmp_path / "none")]) == 2
+    monkeypatch.setattr(SpoofTask, "final_weights", lambda self: nullcontext())
+    assert produce_evaluation_file.main([*command, "--file", str(tmp_path / "last.txt")]) == 0
+    same = (tmp_path / "last.txt").read_text() == Path(said["file"]).read_text()
+    assert same == (swa == "false")
 
 
 def copied(made: Path, tmp_path: Path) -> Path:
