@@ -15,7 +15,7 @@ from hotlap_workloads.measured import measured
 
 __all__ = ["NAMES", "find_preset", "find_workload", "listing"]
 
-NAMES = ("speaker_verify", "tiny_detr")
+NAMES = ("face_distill", "twin_verify", "tiny_detr", "anti_spoof", "speaker_verify")
 
 
 def find_workload(name: str) -> Workload:

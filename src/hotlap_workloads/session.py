@@ -14,7 +14,14 @@ from hotlap_workloads.engine.batch_search import find_batch_size
 from hotlap_workloads.engine.config_file import read_config
 from hotlap_workloads.engine.journal import SETTINGS
 from hotlap_workloads.engine.loop import Trainer
-from hotlap_workloads.engine.machine import Machine, apply_arithmetic, check_machine, pick_device, read_machine
+from hotlap_workloads.engine.machine import (
+    Machine,
+    apply_arithmetic,
+    check_machine,
+    pick_device,
+    read_machine,
+    resolved,
+)
 from hotlap_workloads.engine.overrides import nearest, override
 from hotlap_workloads.engine.profiles import PROFILES
 from hotlap_workloads.engine.ranks import Ranks, joined
@@ -49,7 +56,7 @@ def settings_of(request: Request, machine: Machine | None = None) -> EngineSetti
         settings = PROFILES[request.profile](settings, machine)
     if request.config is not None:
         settings = override(settings, read_config(request.config, workload.aliases), str(request.config))
-    settings = override(settings, request.values, "--set")
+    settings = resolved(override(settings, request.values, "--set"), machine)
     settings.check()
     check_machine(settings, machine)
     return settings
@@ -65,7 +72,7 @@ def settings_of_run(request: Request) -> EngineSettings:
     if values.pop("workload") != request.workload:
         raise SettingsError(f"{request.out} holds a run of another workload than {request.workload}.")
     settings = override(find_preset(find_workload(request.workload), "slow", read_machine()), values, str(path))
-    settings = override(settings, request.values, "--set")
+    settings = resolved(override(settings, request.values, "--set"), read_machine())
     settings.check()
     check_machine(settings, read_machine())
     return settings

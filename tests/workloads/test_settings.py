@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from hotlap_workloads.engine.config_file import read_config
-from hotlap_workloads.engine.machine import Machine, check_machine
+from hotlap_workloads.engine.machine import Machine, check_machine, resolved
+from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.profiles import PROFILES
 from hotlap_workloads.engine.settings import EngineSettings
@@ -89,6 +91,24 @@ def test_a_machine_is_not_asked_for_what_it_cannot_do(change: dict[str, object],
         check_machine(replace(EngineSettings(), **change), machine)  # type: ignore[arg-type]
 
 
+def test_a_switch_picks_the_precision_of_the_machine(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    for text, machine, wanted in (("true", A100, "bf16"), ("'True'", P100, "fp16"), ("off", A100, "off")):
+        config.write_text(f"precision: {text}\n")
+        s = override(EngineSettings(precision="fp16"), read_config(config, {}), str(config))
+        assert resolved(s, machine).precision == wanted
+    assert resolved(EngineSettings(precision="auto", device="cpu"), P100).precision == "bf16"
+
+
+def test_the_end_of_the_cosine_and_the_moments_of_adam() -> None:
+    s = EngineSettings(lr=0.1, lr_min=0.02, epochs=4, schedule="cosine", betas=(0.8, 0.9), amsgrad=True)
+    factors = [lr_factor(s, 10)(step) * s.lr for step in (0, 20, 40, 50)]
+    assert factors == pytest.approx([0.1, 0.06, 0.02, 0.02])
+    for name in ("adam", "adamw"):
+        group = make_optimizer(nn.Linear(2, 2), replace(s, optimizer=name)).param_groups[0]  # type: ignore[arg-type]
+        assert group["betas"] == (0.8, 0.9) and group["amsgrad"]
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("machine", [P100, A100, CPU])
 def test_profiles_ask_every_machine_for_what_it_has(profile: str, machine: Machine) -> None:
@@ -104,6 +124,9 @@ def test_contradictions() -> None:
         EngineSettings(persistent_workers=True),
         EngineSettings(batch_size=0),
         EngineSettings(memory_ceiling_frac=0.99),
+        EngineSettings(lr_min=1.0),
+        EngineSettings(betas=(0.9,)),
+        EngineSettings(betas=(0.9, 1.0)),
     ):
         with pytest.raises(SettingsError):
             wrong.check()

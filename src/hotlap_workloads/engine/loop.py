@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -27,6 +27,8 @@ from hotlap_workloads.engine.throughput import Throughput, progress_line
 from hotlap_workloads.errors import EXIT_TERMINATED, WorkloadError
 
 __all__ = ["Result", "Trainer"]
+
+T = TypeVar("T")
 
 AGREE_EVERY_STEPS = 10
 """Steps between questions whether any rank was asked to stop: asking makes all ranks wait for each other."""
@@ -165,22 +167,26 @@ class Trainer:
 
     def evaluate_checkpoint(self, heavy: bool) -> dict[str, float]:
         """The metrics of the run's last checkpoint; nothing is trained or written."""
+        return self.with_checkpoint(lambda: self.task.evaluate(heavy))
+
+    def with_checkpoint(self, use: Callable[[], T]) -> T:
+        """What ``use`` makes of the model of the run's last checkpoint, in eval and inference mode."""
         if (state := load(self.context.out, self.context.say)) is None:
             raise WorkloadError(f"{self.context.out} holds no checkpoint.", "Train first.")
         fits(state["objective"], self.stepper.objective.state_dict(), self.context.out)
         self.stepper.objective.load_state_dict(state["objective"])
-        return self._measured(heavy)
+        return self._judged(use)
 
-    def _measured(self, heavy: bool) -> dict[str, float]:
+    def _judged(self, use: Callable[[], T]) -> T:
         self.stepper.objective.eval()
         with torch.inference_mode(), autocast(self.settings, self.context.device):
-            metrics = self.task.evaluate(heavy)
+            said = use()
         self.stepper.objective.train()
-        return metrics
+        return said
 
     def _evaluate(self, heavy: bool) -> None:
         self._watch.settle()
-        metrics = self._measured(heavy)
+        metrics = self._judged(lambda: self.task.evaluate(heavy))
         self._result.metrics.update(metrics)
         self._journal.say(f"Step {self.position.step}  " + "  ".join(f"{k} {v:.4f}" for k, v in metrics.items()))
         self._journal.write(self.position.step, metrics)

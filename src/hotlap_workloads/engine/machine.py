@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 import torch
 
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
 
-__all__ = ["Machine", "apply_arithmetic", "check_machine", "pick_device", "read_machine"]
+__all__ = ["Machine", "apply_arithmetic", "check_machine", "pick_device", "read_machine", "resolved"]
+
+S = TypeVar("S", bound=EngineSettings)
 
 VOLTA, AMPERE = (7, 0), (8, 0)
 """Compute capabilities: Triton, and so torch.compile, needs 7.0; TF32 and bf16 need 8.0 (CUDA programming guide)."""
@@ -59,6 +61,14 @@ def pick_device(settings: EngineSettings, machine: Machine, local_rank: int = 0)
     if settings.device == "cpu" or not machine.gpu:
         return torch.device("cpu")
     return torch.device("cuda", local_rank)
+
+
+def resolved(settings: S, machine: Machine) -> S:
+    """The settings with ``precision=auto`` made what the device has."""
+    if settings.precision != "auto":
+        return settings
+    device = Machine(machine.cores) if settings.device == "cpu" else machine
+    return replace(settings, precision=device.autocast)
 
 
 def check_machine(settings: EngineSettings, machine: Machine) -> None:

@@ -22,6 +22,7 @@ def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.opti
         how = {settings.optimizer_loop: True}
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, settings.lr, settings.momentum, weight_decay=settings.weight_decay, **how)
+    how |= {"betas": settings.betas, "amsgrad": settings.amsgrad}
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, settings.lr, weight_decay=settings.weight_decay, **how)
     groups = [
@@ -32,16 +33,18 @@ def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.opti
 
 
 def lr_factor(settings: EngineSettings, steps_per_epoch: int) -> Callable[[int], float]:
-    """The learning rate at a step, as a factor of ``lr``: linear warm-up, then constant, cosine to 0, or steps."""
+    """The learning rate at a step, as a factor of ``lr``: linear warm-up, then constant, cosine, or steps."""
     warmup = round(settings.warmup_epochs * steps_per_epoch)
     total = settings.epochs * steps_per_epoch
     every = max(1, round(settings.decay_every_epochs * steps_per_epoch))
+    least = settings.lr_min / settings.lr if settings.lr else 0.0
 
     def factor(step: int) -> float:
         if step < warmup:
             return (step + 1) / warmup
         if settings.schedule == "cosine":
-            return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, total - warmup))))
+            share = 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, total - warmup))))
+            return least + (1 - least) * share
         if settings.schedule == "step":
             return float(settings.decay ** (step // every))
         return 1.0

@@ -15,6 +15,8 @@ __all__ = ["override", "parse_pairs"]
 
 S = TypeVar("S", bound=EngineSettings)
 _BOOLS = {"true": True, "false": False}
+_SWITCHES = {"true": ("auto",), "false": ("off",)}
+"""Of several choices, those that a plain switch means; YAML reads ``off`` as false."""
 
 
 def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
@@ -65,7 +67,8 @@ def _convert(kind: Any, value: object) -> Any:
     if origin in (Union, types.UnionType):
         raise TypeError("settings have one type")
     if origin is Literal:
-        match = [choice for choice in get_args(kind) if str(choice) == str(value)]
+        words = [str(value), *_SWITCHES.get(str(value).lower(), ())]
+        match = [choice for choice in get_args(kind) if str(choice) in words]
         if not match:
             raise ValueError(value)
         return match[0]

@@ -49,8 +49,8 @@ class EngineSettings:
     """Copy the data to this folder on a local disk first, and read them there."""
 
     # --- arithmetic
-    precision: Literal["off", "fp16", "bf16"] = "off"
-    """Autocast: off is fp32; fp16 scales the loss."""
+    precision: Literal["off", "fp16", "bf16", "auto"] = "off"
+    """Autocast: off is fp32; fp16 scales the loss; auto is bf16, fp16 on GPUs without it. True is auto, False off."""
     tf32: bool = False
     """TF32 for matrix products and convolutions. GPUs since Ampere."""
     channels_last: bool = False
@@ -77,12 +77,18 @@ class EngineSettings:
     """L2 penalty (sgd, adam) or decoupled decay (adamw). Not on biases, norms and other vectors with adamw."""
     momentum: float = 0.9
     """Momentum of sgd."""
+    betas: tuple[float, ...] = (0.9, 0.999)
+    """Decay of the two moments of adam and adamw."""
+    amsgrad: bool = False
+    """adam and adamw divide by the largest second moment so far (Reddi et al. 2018)."""
     optimizer_loop: Literal["auto", "single", "foreach", "fused"] = "auto"
     """One parameter after the other, in groups (foreach), or in one kernel (fused)."""
     zero_grad_to_none: bool = True
     """Free gradients between steps instead of writing zeros."""
     schedule: Literal["constant", "cosine", "step"] = "constant"
     """How the learning rate falls."""
+    lr_min: float = 0.0
+    """schedule=cosine: learning rate at the end."""
     warmup_epochs: float = 0.0
     """Epochs in which the learning rate grows linearly from nothing."""
     decay_every_epochs: float = 10.0
@@ -144,6 +150,10 @@ class EngineSettings:
                 raise SettingsError(f"{name}={getattr(self, name)} is negative.")
         if self.persistent_workers and self.workers == 0:
             raise SettingsError("persistent_workers=true needs loading processes.", "Set workers=1 or more.")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise SettingsError(f"betas={self.betas} are not two numbers from 0 to below 1.")
+        if not 0 <= self.lr_min <= self.lr:
+            raise SettingsError(f"lr_min={self.lr_min} is not between 0 and lr={self.lr}.")
         if self.deterministic and self.cudnn_benchmark:
             raise SettingsError("deterministic=true and cudnn_benchmark=true contradict each other.", "Drop one.")
         if not 0 < self.memory_ceiling_frac <= 0.95:

@@ -20,8 +20,9 @@ def mel_filters(bands: int, bins: int, rate_hz: int) -> Tensor:
 
 
 class LogMel(nn.Module):
-    """Waveform (batch, samples) to log-mel energies (batch, bands, 1 + samples // hop), each band normalised over time.
+    """Waveform (batch, samples) to log-mel energies (batch, bands, 1 + samples // hop).
 
+    With ``normalise``, each band of each recording has mean 0 and deviation 1 over time, which forgets the channel.
     Pre-emphasis 0.97, Hamming window of 25 ms in an FFT of 512, hop 10 ms: the front end of the VoxCeleb trainer
     (Chung et al. 2020, arXiv:2003.11982). Always in fp32: logarithms of small energies do not survive bf16.
     """
@@ -29,9 +30,17 @@ class LogMel(nn.Module):
     filters: Tensor
     window: Tensor
 
-    def __init__(self, bands: int, rate_hz: int = 16_000, fft: int = 512, window: int = 400, hop: int = 160) -> None:
+    def __init__(
+        self,
+        bands: int,
+        rate_hz: int = 16_000,
+        fft: int = 512,
+        window: int = 400,
+        hop: int = 160,
+        normalise: bool = True,
+    ) -> None:
         super().__init__()
-        self.fft, self.hop, self.window_length = fft, hop, window
+        self.fft, self.hop, self.window_length, self.normalise = fft, hop, window, normalise
         self.register_buffer("filters", mel_filters(bands, fft // 2 + 1, rate_hz), persistent=False)
         self.register_buffer("window", torch.hamming_window(window), persistent=False)
 
@@ -45,6 +54,8 @@ class LogMel(nn.Module):
             )
             power = spectrum.real.square() + spectrum.imag.square()
             logs = torch.log(self.filters @ power + 1e-6)
+            if not self.normalise:
+                return logs
             mean = logs.mean(dim=2, keepdim=True)
             deviation = logs.var(dim=2, keepdim=True, correction=0).add(1e-5).sqrt()
             return (logs - mean) / deviation

@@ -1,0 +1,74 @@
+"""Recordings of equal length for training and for evaluation, from files or from a bank of decoded ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hotlap_workloads.anti_spoof.clips import Clips
+from hotlap_workloads.engine.order import Draw
+from hotlap_workloads.parts.audio_file import Wave, read_wave
+from hotlap_workloads.parts.clip_bank import ClipBank
+from hotlap_workloads.parts.crop import crop_at
+
+__all__ = ["BankClips", "FileClips", "as_batch"]
+
+
+class FileClips:
+    """One recording: read and decode its file, cut, compute its features where told. Gives (waves or features, key).
+
+    ``at_random``: cut anywhere, and else from the beginning.
+    """
+
+    def __init__(self, clips: Clips, samples: int, features: nn.Module | None, at_random: bool) -> None:
+        self.clips, self.samples, self.features, self.at_random = clips, samples, features, at_random
+
+    def __len__(self) -> int:
+        return len(self.clips.paths)
+
+    def __getitem__(self, draw: Draw) -> tuple[Tensor, int]:
+        wave = cut(read_wave(self.clips.paths[draw.row]), self.samples, draw, self.at_random)
+        x = torch.from_numpy(wave.astype(np.float32) / np.float32(32768))
+        if self.features is not None:
+            x = self.features(x[None])[0]
+        return x, self.clips.keys[draw.row]
+
+
+class BankClips:
+    """A whole batch at once from decoded recordings, as int16: the device makes floats and features of them."""
+
+    def __init__(self, clips: Clips, samples: int, bank: ClipBank, features: nn.Module | None, at_random: bool) -> None:
+        self.clips, self.samples, self.bank = clips, samples, bank
+        self.features, self.at_random = features, at_random
+
+    def __len__(self) -> int:
+        return len(self.clips.paths)
+
+    def __getitem__(self, draw: Draw) -> tuple[Tensor, Tensor]:
+        x, keys = self.__getitems__([draw])
+        return x[0], keys[0]
+
+    def __getitems__(self, draws: Sequence[Draw]) -> tuple[Tensor, Tensor]:
+        waves = np.empty((len(draws), self.samples), np.int16)
+        for out, draw in zip(waves, draws, strict=True):
+            out[:] = cut(self.bank[draw.row], self.samples, draw, self.at_random)
+        keys = torch.tensor([self.clips.keys[draw.row] for draw in draws])
+        x = torch.from_numpy(waves)
+        if self.features is not None:
+            x = self.features(x.float() / 32768)
+        return x, keys
+
+
+def cut(wave: Wave, samples: int, draw: Draw, at_random: bool) -> Wave:
+    """``samples`` of the recording; a short one is repeated from its beginning."""
+    return crop_at(wave, samples, random.Random(draw.seed).random() if at_random else 0.0)
+
+
+def as_batch(batch: Any) -> Any:
+    """A batch that is one already."""
+    return batch

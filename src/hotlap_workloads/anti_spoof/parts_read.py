@@ -1,0 +1,50 @@
+"""The parts of the data as a training asks for them: found, checked, and without what was put in quarantine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hotlap_workloads.anti_spoof.clips import Clips
+from hotlap_workloads.anti_spoof.layouts import Part, asv_scores_file, read_part
+from hotlap_workloads.anti_spoof.made_data import make_data
+from hotlap_workloads.anti_spoof.settings import SpoofSettings
+from hotlap_workloads.anti_spoof.tandem import AsvErrors, read_asv_scores
+from hotlap_workloads.engine.quarantine import quarantined
+from hotlap_workloads.engine.task import Context
+from hotlap_workloads.parts.audio_file import read_wave
+
+__all__ = ["PartReader"]
+
+
+class PartReader:
+    """Reads parts below the folder that ``--data`` or ``database`` names, or of the set that it makes."""
+
+    def __init__(self, s: SpoofSettings, context: Context) -> None:
+        self._settings, self._context = s, context
+        self._seen: list[Path] = []
+        self._made = context.data is None and not s.database
+        self.folder = context.data or Path(s.database)
+        if self._made:
+            self.folder = context.out / "made_data"
+            if context.ranks.first:
+                make_data(self.folder)
+            context.ranks.wait()
+
+    def clips(self, part: Part) -> Clips:
+        """The recordings of a part."""
+        s, context = self._settings, self._context
+        if self._made:
+            return read_part(SpoofSettings(), self.folder, part)
+        clips = read_part(s, self.folder, part, must_exist=not context.quarantine)
+        if context.quarantine:
+            self._seen += clips.paths
+            bad = quarantined(self._seen, read_wave, context.out, context.ranks.first)
+            context.say(f"{len(bad)} of {len(self._seen)} files are left out: quarantine.txt.")
+            clips = clips.without(bad).of_both_kinds(self.folder)
+        return clips
+
+    def asv(self, part: Part) -> AsvErrors | None:
+        """Errors of the speaker verification system whose scores come with the data."""
+        settings = SpoofSettings() if self._made else self._settings
+        file = asv_scores_file(settings, self.folder, part)
+        return None if file is None else read_asv_scores(file)

@@ -1,0 +1,100 @@
+"""Presets, each derived from another, and what published configurations call the same settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotlap_workloads.anti_spoof.settings import SpoofSettings
+from hotlap_workloads.engine import profiles
+from hotlap_workloads.engine.machine import Machine
+from hotlap_workloads.engine.task import Preset
+
+__all__ = ["ALIASES", "PRESETS"]
+
+
+def slow(machine: Machine) -> SpoofSettings:
+    """As such trainings are often run: batch, learning rates and decay of AASIST (Jung et al. 2022)."""
+    return SpoofSettings(
+        epochs=20,
+        batch_size=24,
+        eval_batch_size=24,
+        workers=0,
+        lr=1e-4,
+        weight_decay=1e-4,
+        schedule="cosine",
+        deterministic=True,
+        read_loss_every_step=True,
+        evaluate_every_epochs=1.0,
+    )
+
+
+def fastest(machine: Machine) -> SpoofSettings:
+    """All that changes no more than rounding. Compiling is left to those who train for hours."""
+    return fed(profiles.fastest(slow(machine), machine), machine)
+
+
+def balanced(machine: Machine) -> SpoofSettings:
+    """Fast loading, and the arithmetic at fp32."""
+    return fed(profiles.balanced(slow(machine), machine), machine)
+
+
+def reproducible(machine: Machine) -> SpoofSettings:
+    """Fast loading, and the same bits at every run."""
+    return fed(profiles.reproducible(slow(machine), machine), machine)
+
+
+def fed(settings: SpoofSettings, machine: Machine) -> SpoofSettings:
+    """Data decoded once, features of whole batches, evaluation in batches as large as a device without gradients takes.
+
+    A batch is a few copies out of mapped memory, so two loading processes at most.
+    """
+    workers = min(settings.workers, 2)
+    return replace(
+        settings,
+        decode="once",
+        front_end_at="batch",
+        eval_batch_size=256 if machine.gpu else 48,
+        workers=workers,
+        eval_workers=workers,
+        persistent_workers=workers > 0,
+    )
+
+
+PRESETS = {
+    "slow": Preset(
+        slow,
+        "no loading process, decoding and features sample by sample at each epoch, deterministic cuDNN, fp32, "
+        ".item() each step",
+    ),
+    "fast": Preset(fastest, "tuned for this machine, at the model and batch of slow: here the same as fastest"),
+    "fastest": Preset(
+        fastest, "decoded once, features by batch on the device, autocast, channels last, cuDNN's best algorithms"
+    ),
+    "balanced": Preset(balanced, "decoded once, features by batch on the device, arithmetic left at fp32"),
+    "reproducible": Preset(reproducible, "balanced, with the same bits at every run on this machine"),
+}
+
+ALIASES = {
+    "database_path": "database",
+    "asv_score_path": "heavy_asv_scores",
+    "num_epochs": "epochs",
+    "num_workers": "workers",
+    "cudnn_deterministic_toggle": "deterministic",
+    "cudnn_benchmark_toggle": "cudnn_benchmark",
+    "use_amp": "precision",
+    "use_compile": "compile",
+    "freq_aug": "freq_mask",
+    "model_config.architecture": "model",
+    "model_config.nb_samp": "samples",
+    "model_config.front_end": "front_end",
+    "model_config.bands": "bands",
+    "model_config.pooling": "pooling",
+    "optim_config.optimizer": "optimizer",
+    "optim_config.base_lr": "lr",
+    "optim_config.lr_min": "lr_min",
+    "optim_config.betas": "betas",
+    "optim_config.amsgrad": "amsgrad",
+    "optim_config.weight_decay": "weight_decay",
+    "optim_config.scheduler": "schedule",
+}
+"""Keys of the JSON ``.conf`` files of AASIST and its kin that mean the same here."""

@@ -1,0 +1,136 @@
+"""The training put together: data, model, loss, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hotlap_workloads.anti_spoof.averaging import WeightMean
+from hotlap_workloads.anti_spoof.clips import Clips
+from hotlap_workloads.anti_spoof.data import BankClips, FileClips, as_batch
+from hotlap_workloads.anti_spoof.layouts import Part
+from hotlap_workloads.anti_spoof.model import SpoofNet, make_front_end
+from hotlap_workloads.anti_spoof.parts_read import PartReader
+from hotlap_workloads.anti_spoof.presets import ALIASES, PRESETS
+from hotlap_workloads.anti_spoof.scoring import Feed, Scorer
+from hotlap_workloads.anti_spoof.settings import SpoofSettings
+from hotlap_workloads.engine.order import Order, Shuffled
+from hotlap_workloads.engine.task import Context, TrainSet
+from hotlap_workloads.parts.clip_bank import ClipBank, build_bank
+
+__all__ = ["WORKLOAD", "SpoofObjective", "SpoofTask"]
+
+
+class SpoofObjective(nn.Module):
+    """A batch (waves or features, keys) to its loss: cross-entropy, each sample weighted by its class."""
+
+    weights: Tensor
+
+    def __init__(self, net: SpoofNet, s: SpoofSettings) -> None:
+        super().__init__()
+        self.net = net
+        self.mean = WeightMean(net) if s.swa else None
+        self.register_buffer("weights", torch.tensor(s.class_weights), persistent=False)
+
+    def forward(self, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        x, keys = batch
+        logits = self.net(x)
+        accuracy = (logits.argmax(dim=1) == keys).float().mean()
+        return {"loss": F.cross_entropy(logits, keys, self.weights), "accuracy": accuracy}
+
+
+@dataclass
+class SpoofTask:
+    """What the engine trains. ``scorer(part)`` opens a part of the data, when it is first needed."""
+
+    objective: SpoofObjective
+    train_set: TrainSet
+    order: Order
+    stages: Sequence[nn.Module]
+    collate: Callable[[list[Any]], Any] | None
+    scorer: Callable[[Part], Scorer]
+    train_batches: Callable[[], Iterable[Tensor]]
+
+    def evaluate(self, heavy: bool) -> dict[str, float]:
+        """The dev part, or the eval part: also with the mean of the weights, where there is one."""
+        mean = self.objective.mean
+        if not heavy:
+            measured = self.scorer("dev").measure()
+            if mean is not None:
+                mean.look(self.objective.net, measured["eer"])
+            return measured
+        scorer = self.scorer("eval")
+        measured = {f"heavy_{name}": value for name, value in scorer.measure().items()}
+        if mean is not None and mean.count:
+            with self.final_weights():
+                measured |= {f"heavy_swa_{name}": value for name, value in scorer.measure().items()}
+        return measured
+
+    def final_weights(self) -> AbstractContextManager[None]:
+        """Within it, the network has the mean of its weights where the training keeps one."""
+        mean = self.objective.mean
+        if mean is None or not mean.count:
+            return nullcontext()
+        return mean.used_by(self.objective.net, self.train_batches())
+
+
+class AntiSpoof:
+    """The workload of this name."""
+
+    name = "anti_spoof"
+    summary = "recorded or made speech on ASVspoof-like sets: SE-ResNets over log-mel, LFCC or waveforms, EER and t-DCF"
+    presets = PRESETS
+    aliases = ALIASES
+
+    def build(self, settings: SpoofSettings, context: Context) -> SpoofTask:
+        s = settings
+        read = PartReader(s, context)
+        clips, dev = read.clips("train"), read.clips("dev")
+        collate = as_batch if s.decode == "once" else None
+        feed = Feed(context.device, s.eval_batch_size, s.eval_workers, collate)
+        net = SpoofNet(s)
+        train_set = _data(s, clips, "train", context)
+        opened: dict[Part, Scorer] = {}
+
+        def scorer(part: Part) -> Scorer:
+            if part not in opened:
+                found = dev if part == "dev" else read.clips(part)
+                data = _data(s, found, part, context)
+                opened[part] = Scorer(net, found, data, feed, context.ranks, read.asv(part))
+            return opened[part]
+
+        return SpoofTask(
+            objective=SpoofObjective(net, s),
+            train_set=train_set,
+            order=Shuffled(len(clips.keys), s.seed),
+            stages=list(net.stages),
+            collate=collate,
+            scorer=scorer,
+            train_batches=lambda: feed.batches(train_set, list(range(len(train_set)))),
+        )
+
+
+def _data(s: SpoofSettings, clips: Clips, part: Part, context: Context) -> FileClips | BankClips:
+    on_device = s.front_end_at == "batch" or s.front_end in ("sinc", "conv")
+    features = None if on_device else make_front_end(s)
+    if s.decode == "each_time":
+        return FileClips(clips, s.samples, features, at_random=part == "train")
+    return BankClips(clips, s.samples, _bank(clips.paths, part, context), features, at_random=part == "train")
+
+
+def _bank(paths: Sequence[Path], name: str, context: Context) -> ClipBank:
+    folder = context.out / f"{name}.bank"
+    if context.ranks.first:
+        build_bank(paths, folder)
+    context.ranks.wait()
+    return ClipBank(folder)
+
+
+WORKLOAD = AntiSpoof()
