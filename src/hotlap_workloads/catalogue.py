@@ -14,7 +14,7 @@ from hotlap_workloads.errors import SettingsError
 
 __all__ = ["NAMES", "find_preset", "find_workload", "listing"]
 
-NAMES = ("speaker_verify",)
+NAMES = ("face_distill", "speaker_verify")
 
 
 def find_workload(name: str) -> Workload:
