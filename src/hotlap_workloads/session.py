@@ -50,6 +50,8 @@ def settings_of(request: Request, machine: Machine | None = None) -> EngineSetti
     """The settings, checked against themselves and the machine: this one, unless another is given."""
     workload, machine = find_workload(request.workload), machine or read_machine()
     settings = find_preset(workload, request.preset, machine)
+    if request.data is None and hasattr(workload, "for_made_data"):
+        settings = workload.for_made_data(settings)
     if request.profile:
         if request.profile not in PROFILES:
             raise SettingsError(f"There is no profile {request.profile!r}.", nearest(request.profile, PROFILES))

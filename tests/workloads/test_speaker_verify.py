@@ -21,9 +21,10 @@ from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.parts.audio_file import read_wave
 from hotlap_workloads.parts.crop import even_crops
+from hotlap_workloads.parts.trials import read_trials
 from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
 from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
-from hotlap_workloads.speaker_verify.lists import read_train_list, read_trials
+from hotlap_workloads.speaker_verify.lists import read_train_list
 from hotlap_workloads.speaker_verify.made_data import make_data
 from hotlap_workloads.speaker_verify.noises import find_noises
 from hotlap_workloads.speaker_verify.presets import PRESETS

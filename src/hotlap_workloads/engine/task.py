@@ -68,7 +68,11 @@ class Preset:
 
 
 class Workload(Protocol):
-    """A training by name."""
+    """A training by name.
+
+    One whose published sizes are too much for self-made data has ``for_made_data(settings)`` too: the preset's settings
+    as they are without ``--data``. Whatever the user sets comes after it.
+    """
 
     name: str
     summary: str

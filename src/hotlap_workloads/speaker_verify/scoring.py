@@ -15,8 +15,8 @@ from torch.utils.data import DataLoader
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.audio_file import Wave, read_wave
 from hotlap_workloads.parts.crop import even_crops
+from hotlap_workloads.parts.trials import Trials
 from hotlap_workloads.parts.verification import eer, min_dcf
-from hotlap_workloads.speaker_verify.lists import Trials
 
 __all__ = ["EvalCrops", "Scorer"]
 

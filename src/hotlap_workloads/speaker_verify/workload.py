@@ -16,10 +16,11 @@ from hotlap_workloads.errors import SettingsError, WorkloadError
 from hotlap_workloads.parts.audio_file import read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
 from hotlap_workloads.parts.clip_bank import ClipBank, build_bank
+from hotlap_workloads.parts.trials import Trials, read_trials
 from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
 from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
 from hotlap_workloads.speaker_verify.data import BankCrops, FileCrops, as_batch
-from hotlap_workloads.speaker_verify.lists import Trials, read_train_list, read_trials
+from hotlap_workloads.speaker_verify.lists import read_train_list
 from hotlap_workloads.speaker_verify.losses import make_loss
 from hotlap_workloads.speaker_verify.made_data import make_data
 from hotlap_workloads.speaker_verify.model import SpeakerNet, samples_of

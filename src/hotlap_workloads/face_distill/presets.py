@@ -1,0 +1,107 @@
+"""Presets, each derived from another, and what the published training calls the same settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotlap_workloads.engine.machine import Machine
+from hotlap_workloads.engine.profiles import fastest
+from hotlap_workloads.engine.task import Preset
+from hotlap_workloads.face_distill.settings import UNTRAINED, FaceSettings
+
+__all__ = ["ALIASES", "PRESETS", "for_made_data"]
+
+
+def slow(machine: Machine) -> FaceSettings:
+    """As published, with the habits that make it slow."""
+    return FaceSettings(
+        epochs=26,
+        batch_size=128,
+        workers=16,
+        eval_batch_size=10,
+        optimizer="sgd",
+        lr=0.1,
+        lr_for_samples=512,
+        weight_decay=5e-4,
+        schedule="step",
+        decay=0.1,
+        decay_every_epochs=7.0,
+        clip_norm=5.0,
+        pin_memory=machine.gpu,
+        read_loss_every_step=True,
+        evaluate_every_epochs=0.25,
+        heavy_every_epochs=1.0,
+    )
+
+
+def fast(machine: Machine) -> FaceSettings:
+    """The same training on the same samples, tuned by hand for this machine."""
+    return replace(
+        fastest(slow(machine), machine),
+        eval_batch_size=256 if machine.gpu else 64,
+        decode="once",
+        flip_on="device",
+        teacher_mode="folded",
+        teacher_outputs="once",
+        evaluate_every_epochs=1.0,
+        heavy_every_epochs=4.0,
+    )
+
+
+def reduced_eval(machine: Machine) -> FaceSettings:
+    """Fewer evaluations still."""
+    return replace(fast(machine), evaluate_every_epochs=2.0, heavy_every_epochs=5.0)
+
+
+def teacher(machine: Machine) -> FaceSettings:
+    """The network that others learn from, trained with centres of its own (Deng et al. 2019)."""
+    return replace(fast(machine), student="iresnet50", head="arcface", margin=0.5, warmup_epochs=1.0)
+
+
+def for_made_data(settings: FaceSettings) -> FaceSettings:
+    """What the self-made photos can bear: small crops, thin networks, small batches; seconds on two cores."""
+    return replace(
+        settings,
+        size=32,
+        batch_size=32,
+        epochs=4,
+        lr_for_samples=64,
+        embedding=64,
+        student_width=0.5,
+        teacher="iresnet18",
+        teacher_width=0.25,
+        teacher_weights=UNTRAINED,
+        fars=(1e-1, 1e-2),
+    )
+
+
+PRESETS = {
+    "slow": Preset(
+        slow,
+        "16 workers whatever the cores, each photo decoded in each epoch, the teacher in fp32 at each step, "
+        ".item() each step, validation four times an epoch in batches of 10, heavy evaluation every epoch",
+    ),
+    "fast": Preset(
+        fast,
+        "photos and teacher's embeddings computed once and packed, mirrored by batch on the device, autocast, workers "
+        "by cores, no waiting for the loss, validation every epoch, heavy evaluation every 4 epochs",
+    ),
+    "reduced_eval": Preset(
+        reduced_eval, "fast, with validation every 2 and heavy evaluation every 5 epochs: less is known, sooner"
+    ),
+    "teacher": Preset(teacher, "the IResNet-50 that teaches, with plain ArcFace: for teacher_weights of the others"),
+}
+
+ALIASES = {
+    "network": "student",
+    "pretrained_teacher_path": "teacher_weights",
+    "embedding_size": "embedding",
+    "num_classes": "identities",
+    "num_epoch": "epochs",
+    "warmup_epoch": "warmup_epochs",
+    "val_targets": "verification",
+    "sample": "photos_per_identity",
+    "s": "scale",
+    "m": "margin",
+}
+"""Keys of AdaDistill's ``config.py`` that mean the same here."""

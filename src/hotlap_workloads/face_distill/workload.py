@@ -1,0 +1,161 @@
+"""The training put together: data, order, student, teacher, head, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hotlap_workloads.engine.order import Order, Shuffled
+from hotlap_workloads.engine.task import Context, TrainSet
+from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_batch, as_input
+from hotlap_workloads.face_distill.embedder import Embedder
+from hotlap_workloads.face_distill.evaluations import Evaluation
+from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets
+from hotlap_workloads.face_distill.made_data import make_data
+from hotlap_workloads.face_distill.presets import ALIASES, PRESETS, for_made_data
+from hotlap_workloads.face_distill.settings import FaceSettings
+from hotlap_workloads.face_distill.squares import Squares, packed, unreadable
+from hotlap_workloads.face_distill.teacher import Teacher, make_teacher
+from hotlap_workloads.face_distill.teacher_bank import TeacherBank, build_bank
+from hotlap_workloads.parts.face_heads import FaceHead, MovedCentres
+from hotlap_workloads.parts.iresnet import IResNet
+from hotlap_workloads.parts.mobile_face_net import MobileFaceNet
+
+__all__ = ["WORKLOAD", "FaceObjective", "FaceTask"]
+
+
+class FaceObjective(nn.Module):
+    """A batch to its loss; the teacher, or what it said before, moves the centres first."""
+
+    def __init__(self, net: nn.Module, head: FaceHead, teacher: Teacher | None) -> None:
+        super().__init__()
+        self.net, self.head = net, head
+        self.teacher = teacher  # no module: see there
+
+    def forward(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        images, labels = as_input(batch["image"], batch.get("flip")), batch["label"]
+        embeddings = self.net(images).float()
+        said = {}
+        if isinstance(self.head, MovedCentres):
+            said["centre_weight"] = self.head.move(embeddings.detach(), self._taught(batch, images), labels).mean()
+        logits = self.head(embeddings, labels)
+        said["loss"] = F.cross_entropy(logits, labels)
+        said["accuracy"] = (logits.detach().argmax(dim=1) == labels).float().mean()
+        return said
+
+    def _taught(self, batch: dict[str, Tensor], images: Tensor) -> Tensor:
+        if "teacher" in batch:
+            return batch["teacher"].float()
+        assert self.teacher is not None
+        return self.teacher(images)
+
+
+@dataclass
+class FaceTask:
+    """What the engine trains. ``sets(heavy)`` are the evaluations."""
+
+    objective: nn.Module
+    train_set: TrainSet
+    order: Order
+    stages: Sequence[nn.Module]
+    collate: Callable[[list[Any]], Any] | None
+    embedder: Embedder
+    sets: Callable[[bool], list[Evaluation]]
+
+    def evaluate(self, heavy: bool) -> dict[str, float]:
+        measured: dict[str, float] = {}
+        for one in self.sets(heavy):
+            measured |= one.measure(self.embedder)
+        accuracies = [value for name, value in measured.items() if name.endswith("_accuracy")]
+        if accuracies and not heavy:
+            measured["accuracy"] = float(np.mean(accuracies))
+        return measured
+
+
+class FaceDistill:
+    """The workload of this name."""
+
+    name = "face_distill"
+    summary = "face recognition distilled from a teacher (AdaDistill): IResNets, MobileFaceNet, ten-fold accuracy, TAR"
+    presets = PRESETS
+    aliases = ALIASES
+    for_made_data = staticmethod(for_made_data)
+
+    def build(self, settings: FaceSettings, context: Context) -> FaceTask:
+        s = settings
+        data = _folder(context)
+        squares, light = train_squares(s, data), verification_sets(s, data)
+        wanted = s.heavy_every_epochs > 0 or bool(s.heavy)
+        heavy = heavy_sets(s, data) if wanted else None
+        if context.quarantine:
+            bad = unreadable([squares, *(one.squares for one in [*light, *(heavy or [])])], context)
+            squares = squares.only(squares.kept_rows(bad))
+            light = [one.without(bad) for one in light]
+            heavy = None if heavy is None else [one.without(bad) for one in heavy]
+        teacher = make_teacher(s, squares, context) if s.adaptive else None
+        net = _student(s)
+        head = (MovedCentres if s.adaptive else FaceHead)(
+            s.kind, s.embedding, squares.photos.identities, s.scale, s.margin_used
+        )
+
+        def sets(is_heavy: bool) -> list[Evaluation]:
+            return light if not is_heavy else heavy_sets(s, data) if heavy is None else heavy
+
+        return FaceTask(
+            objective=FaceObjective(net, head, teacher),
+            train_set=_train_set(s, squares, teacher, context),
+            order=Shuffled(len(squares), s.seed),
+            stages=list(net.stages),
+            collate=as_batch if s.decode == "once" else None,
+            embedder=Embedder(net, context, s.eval_batch_size, s.eval_workers, s.decode == "once"),
+            sets=sets,
+        )
+
+
+def _folder(context: Context) -> Path:
+    """The data's folder, or that of the self-made set."""
+    if context.data is not None:
+        return context.data
+    data = context.out / "made_data"
+    if context.ranks.first:
+        make_data(data)
+        context.say(f"No --data: training on {data}, made here, with small crops, batches and networks.")
+    context.ranks.wait()
+    return data
+
+
+def _student(s: FaceSettings) -> MobileFaceNet | IResNet:
+    if s.student == "mobilefacenet":
+        return MobileFaceNet(s.embedding, s.size, s.student_width)
+    return IResNet(s.student, s.embedding, s.size, s.student_width)
+
+
+def _train_set(s: FaceSettings, squares: Squares, teacher: Teacher | None, context: Context) -> TrainSet:
+    if s.decode == "each_time":
+        return DecodedFaces(squares, s.flip_on == "loader")
+    folder = packed(squares, context.out / "train.pack", context)
+    bank = None
+    if teacher is not None and s.teacher_outputs == "once":
+        bank = _bank(s, squares, teacher, PackedFaces(folder), context)
+    return PackedFaces(folder, bank)
+
+
+def _bank(s: FaceSettings, squares: Squares, teacher: Teacher, faces: PackedFaces, context: Context) -> TeacherBank:
+    def ask(rows: list[int]) -> tuple[Tensor, Tensor]:
+        images = as_input(faces.images(rows).to(context.device))
+        return teacher(images), teacher(images.flip(3))
+
+    fingerprint = f"{squares.fingerprint()} {teacher.fingerprint}"
+    shape = (len(squares), s.embedding)
+    with torch.no_grad():
+        return build_bank(context.out / "teacher.bank", fingerprint, shape, ask, context, s.eval_batch_size)
+
+
+WORKLOAD = FaceDistill()

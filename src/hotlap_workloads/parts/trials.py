@@ -1,0 +1,67 @@
+"""Lists of trials, lines ``label path path``, and other lists of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotlap_workloads.errors import DataError
+
+__all__ = ["Trials", "fields", "read_trials"]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Trial i: ``same[i]`` is 1 when files number ``left[i]`` and ``right[i]`` of ``paths`` are of one person."""
+
+    paths: list[Path]
+    left: list[int]
+    right: list[int]
+    same: list[int]
+
+    def without(self, bad: set[Path]) -> Trials:
+        """Without trials of files that cannot be read."""
+        rows = zip(self.left, self.right, self.same, strict=True)
+        kept = [(self.paths[a], self.paths[b], same) for a, b, same in rows if not {self.paths[a], self.paths[b]} & bad]
+        return _numbered(kept)
+
+
+def read_trials(file: Path, root: Path) -> Trials:
+    """Lines ``label path path``. A file that is not there is named with its line."""
+    rows = []
+    exists: dict[Path, bool] = {}
+    for line, (label, a, b) in fields(file, 3, "`label path path`"):
+        if label not in ("0", "1"):
+            raise DataError(file, f"line {line}: the label is {label!r}, not 0 or 1.")
+        for path in (root / a, root / b):
+            if path not in exists:
+                exists[path] = path.is_file()
+            if not exists[path]:
+                raise DataError(file, f"line {line} names {path}, which does not exist.")
+        rows.append((root / a, root / b, int(label)))
+    if len({same for _, _, same in rows}) < 2:
+        raise DataError(file, f"has {len(rows)} trials, all of one kind: both same and different are needed.")
+    return _numbered(rows)
+
+
+def fields(file: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is not empty; lines of another form are errors."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as err:
+        raise DataError(file, f"cannot be read: {err.strerror}.", "--data names the folder that holds it.") from err
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            found = line.split()
+            if len(found) != count:
+                raise DataError(file, f"line {number} has {len(found)} fields, not {form}: {line.strip()!r}")
+            yield number, found
+
+
+def _numbered(rows: list[tuple[Path, Path, int]]) -> Trials:
+    number: dict[Path, int] = {}
+    for a, b, _ in rows:
+        number.setdefault(a, len(number))
+        number.setdefault(b, len(number))
+    return Trials(list(number), [number[a] for a, _, _ in rows], [number[b] for _, b, _ in rows], [y for *_, y in rows])

@@ -1,0 +1,308 @@
+"""Records, lists, folders and pickled sets: what is in them, and every way in which they can be wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import shutil
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from hotlap_workloads.engine.order import Draw
+from hotlap_workloads.engine.task import Context
+from hotlap_workloads.errors import DataError
+from hotlap_workloads.face_distill.bins import read_bin
+from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_input
+from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets
+from hotlap_workloads.face_distill.made_data import make_data, photos_of
+from hotlap_workloads.face_distill.photos import photos_in_folder, photos_in_list
+from hotlap_workloads.face_distill.records import RecordPhotos
+from hotlap_workloads.face_distill.settings import FaceSettings
+from hotlap_workloads.face_distill.squares import Squares, packed
+from hotlap_workloads.parts.face_image import ARCFACE_POINTS, align, similarity, square
+from hotlap_workloads.parts.recordio import RecordFile, packed_record
+
+SMALL = replace(FaceSettings(), size=32)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_data(tmp_path_factory.mktemp("face") / "made")
+
+
+@pytest.fixture
+def copy(made: Path, tmp_path: Path) -> Path:
+    """The made data, to be spoiled."""
+    return Path(shutil.copytree(made, tmp_path / "data"))
+
+
+def jpeg(pixels: np.ndarray, kind: str = "JPEG") -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, kind)
+    return out.getvalue()
+
+
+def test_records_are_read_as_they_were_written(made: Path) -> None:
+    photos = RecordPhotos(made / "train.rec")
+    assert (len(photos), photos.identities) == (640, 40)
+    for row in (0, 17, 639):
+        content, label = photos.read(row)
+        assert label == row // 16 and content == photos_of(label, 16)[row % 16]
+    few = RecordPhotos(made / "train.rec", most=3)
+    assert len(few) == 120 and few.identities == 40
+    assert [few.read(row)[1] for row in range(6)] == [0, 0, 0, 1, 1, 1]
+    assert few.read(4)[0] == photos.read(17)[0]
+    again = pickle.loads(pickle.dumps(photos))
+    assert again.read(5) == photos.read(5)
+
+
+def test_the_packers_own_reader_sees_the_same_records(made: Path) -> None:
+    from hotlap.pack import SourceOptions, open_source
+
+    source = open_source(str(made / "train.rec"), SourceOptions(store="raw", interleaved=True))
+    photos = Squares(RecordPhotos(made / "train.rec"), 112)
+    assert len(source) == len(photos)
+    for row in (0, 333, 639):
+        theirs, (pixels, label) = source.row(row), photos(row)
+        assert theirs["label"] == label
+        assert np.abs(theirs["image"].astype(int) - pixels).max() <= 2  # another JPEG decoder
+
+
+def test_a_record_that_was_split_is_joined(tmp_path: Path) -> None:
+    """MXNet splits a record where its bytes are the magic number, and leaves that out."""
+    magic = struct.pack("<I", 0xCED7230A)
+    whole = b"abcd" + magic + b"efgh" + magic + b"ij"
+    pieces = [(1, b"abcd"), (2, b"efgh"), (3, b"ij")]
+    data = b"".join(magic + struct.pack("<I", kind << 29 | len(p)) + p + b"\0" * (-len(p) % 4) for kind, p in pieces)
+    (tmp_path / "a.rec").write_bytes(b"....." + data)
+    assert RecordFile(tmp_path / "a.rec").read(5) == whole
+
+
+def test_records_without_a_table_of_persons(tmp_path: Path) -> None:
+    photo = photos_of(0, 1)[0]
+    records = [packed_record([label], key, photo) for key, label in enumerate([2, 0, 1, 1])]
+    (tmp_path / "train.rec").write_bytes(b"".join(records))
+    offsets = np.cumsum([0, *(len(r) for r in records)]).tolist()
+    (tmp_path / "train.idx").write_text("".join(f"{key}\t{offsets[key]}\n" for key in range(4)))
+    photos = RecordPhotos(tmp_path / "train.rec")
+    assert len(photos) == 4 and photos.identities == 3 and photos.read(0) == (photo, 2)
+
+
+Spoil = Callable[[Path], object]
+
+
+def rewrite(name: str, change: Callable[[bytes], bytes]) -> Spoil:
+    return lambda data: (data / name).write_bytes(change((data / name).read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (rewrite("train.rec", lambda b: b[:-30]), r"train\.rec: is cut short in the record"),
+        (rewrite("train.rec", lambda b: b"\0" * 8 + b[8:]), r"train\.rec: no record begins at byte 0"),
+        (
+            rewrite("train.idx", lambda b: b[: len(b) // 2 - 3]),
+            r"train\.idx: lacks record|train\.idx: holds .* numbers",
+        ),
+        (rewrite("train.idx", lambda b: b"a" + b), r"train\.idx: is no index"),
+        (lambda data: (data / "train.idx").unlink(), r"train\.idx: cannot be read: No such file"),
+        (rewrite("property", lambda b: b"41,112,112"), r"property: says 41 identities, and train\.rec has 40"),
+        (rewrite("property", lambda b: b"many"), r"property: holds 'many'"),
+        (lambda data: (data / "train.rec").unlink(), r"holds no train\.rec and no train_list\.txt and no train"),
+    ],
+)
+def test_wrong_records_are_named(copy: Path, spoil: Spoil, said: str) -> None:
+    spoil(copy)
+    with pytest.raises(DataError, match=said):
+        train_squares(SMALL, copy)
+
+
+def test_wrong_numbers_of_identities_are_named(copy: Path) -> None:
+    with pytest.raises(DataError, match=r"train\.rec: has 40 identities, and identities=85742"):
+        train_squares(replace(SMALL, identities=85742), copy)
+    photos = RecordPhotos(copy / "train.rec")
+    at = int(photos._offsets[20]) + 8 + 4
+    for label, said in ((40.0, "is of identity 40, and there are 40, from 0 on"), (1.5, "has the label 1.5")):
+        content = bytearray((copy / "train.rec").read_bytes())
+        content[at : at + 4] = struct.pack("<f", label)
+        (copy / "train.rec").write_bytes(bytes(content))
+        with pytest.raises(DataError, match=f"record 21: {said}"):
+            RecordPhotos(copy / "train.rec").read(20)
+
+
+def test_folders_and_lists(tmp_path: Path) -> None:
+    for person in ("b", "a", "c"):
+        (tmp_path / "train" / person).mkdir(parents=True)
+        for number in range(4):
+            (tmp_path / "train" / person / f"{number}.jpg").write_bytes(photos_of(0, 1)[0])
+    photos = photos_in_folder(tmp_path / "train", most=3)
+    assert photos.identities == 3 and list(photos.labels) == [0] * 3 + [1] * 3 + [2] * 3
+    assert photos.paths[3] == tmp_path / "train/b/0.jpg"
+    (tmp_path / "list.txt").write_text("10 train/a/0.jpg\n9 train/b/0.jpg\n10 train/a/1.jpg\n10 train/a/2.jpg\n")
+    listed = photos_in_list(tmp_path / "list.txt", most=2)
+    assert list(listed.labels) == [1, 0, 1] and listed.identities == 2
+    assert len(train_squares(SMALL, tmp_path)) == 12
+    assert len(train_squares(replace(SMALL, train="list.txt"), tmp_path)) == 4
+    (tmp_path / "train/d").mkdir()
+    with pytest.raises(DataError, match=r"train/d: holds no photo"):
+        photos_in_folder(tmp_path / "train")
+    (tmp_path / "one.txt").write_text("1 train/a/0.jpg\n")
+    with pytest.raises(DataError, match=r"one\.txt: holds photos of 1 persons"):
+        photos_in_list(tmp_path / "one.txt")
+    with pytest.raises(DataError, match=r"gone\.jpg: cannot be read"):
+        (tmp_path / "list.txt").write_text("0 gone.jpg\n1 train/a/0.jpg\n")
+        photos_in_list(tmp_path / "list.txt").read(0)
+
+
+class Evil:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch harmed",)
+
+
+def test_verification_sets_of_every_python(tmp_path: Path) -> None:
+    """Pickles as Python 2 and 3 and NumPy wrote them."""
+    contents, same = photos_of(0, 4), [True, False]
+    python2 = b"(lp0\n" + b"".join(b"S%b\np%d\na" % (repr(c)[1:].encode(), i) for i, c in enumerate(contents, 1))
+    made = {
+        "p4": pickle.dumps((contents, same), 4),
+        "p2": pickle.dumps((contents, same), 2),
+        "arrays": pickle.dumps(([np.frombuffer(c, np.uint8) for c in contents], np.array(same)), 4),
+        "python2": b"(" + python2 + b"(lp9\nI01\naI00\natp10\n.",
+    }
+    for name, content in made.items():
+        (tmp_path / f"{name}.bin").write_bytes(content)
+        photos, answers = read_bin(tmp_path / f"{name}.bin")
+        assert answers == same and [photos.read(i)[0] for i in range(4)] == contents, name
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (pickle.dumps(([Evil()] * 2, [True])), "asks for posix.system, which a set of images has no need of"),
+        (pickle.dumps(([b"a"] * 3, [True, False])), "holds 3 images for 2 trials"),
+        (pickle.dumps(([b"a"] * 4, [True, True])), "all of one kind"),
+        (pickle.dumps(([b"a", 1, b"a", b"a"], [True, False])), "image 1 is a int"),
+        (pickle.dumps([b"a"]), "holds a list, not a pair"),
+        (pickle.dumps(([b"a" * 99] * 2, [True]))[:60], "is cut short"),
+        (b"", "is cut short"),
+        (b"no pickle", "cannot be read"),
+    ],
+)
+def test_wrong_verification_sets_are_named_and_run_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lfw.bin").write_bytes(content)
+    with pytest.raises(DataError, match=rf"lfw\.bin: .*{said}"):
+        read_bin(tmp_path / "lfw.bin")
+    assert not (tmp_path / "harmed").exists()
+
+
+def test_squares() -> None:
+    wide = np.zeros((112, 200, 3), np.uint8)
+    wide[:, 44:156] = 200
+    assert square(jpeg(wide, "PNG"), "a", 112).min() == 200
+    big = np.zeros((128, 128, 3), np.uint8)
+    big[8:120, 8:120] = 100
+    assert square(jpeg(big, "PNG"), "a", 112, middle=112).min() == 100
+    assert square(jpeg(big, "PNG"), "a", 112).min() == 0
+    assert square(jpeg(big[:, :92], "PNG"), "a", 112, middle=112).shape == (112, 112, 3)
+    grey = Image.fromarray(big[:, :, 0])
+    out = io.BytesIO()
+    grey.save(out, "PNG")
+    assert square(out.getvalue(), "a", 64).shape == (64, 64, 3)
+    with pytest.raises(DataError, match=r"a\.jpg: is cut short"):
+        square(jpeg(np.random.default_rng(0).integers(0, 255, (99, 99, 3), np.uint8))[:2000], "a.jpg", 32)
+    with pytest.raises(DataError, match=r"a\.jpg: is no readable image"):
+        square(b"no image", "a.jpg", 32)
+
+
+def test_alignment_brings_landmarks_to_their_places() -> None:
+    angle, scale, shift = 0.3, 1.7, np.array([40.0, 20.0])
+    turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    points = ARCFACE_POINTS @ turn.T + shift
+    np.testing.assert_allclose(similarity(ARCFACE_POINTS, points), np.column_stack([turn, shift]), atol=1e-9)
+    image = np.zeros((300, 300, 3), np.uint8)
+    ys, xs = np.mgrid[0:300, 0:300]
+    for channel, (x, y) in enumerate(points[:3]):
+        image[:, :, channel] = 255 * np.exp(-((xs - x) ** 2 + (ys - y) ** 2) / 50)
+    aligned = align(jpeg(image, "PNG"), "a", 112, points).astype(float)
+    for channel, place in enumerate(ARCFACE_POINTS[:3]):
+        weight = aligned[:, :, channel] / aligned[:, :, channel].sum()
+        found = [(weight * axis).sum() for axis in (np.arange(112)[None], np.arange(112)[:, None])]
+        np.testing.assert_allclose(found, place, atol=0.15)
+
+
+def test_both_ways_of_loading_give_the_same_batch(made: Path, tmp_path: Path) -> None:
+    squares = train_squares(SMALL, made)
+    context = Context(torch.device("cpu"), tmp_path)
+    faces = PackedFaces(packed(squares, tmp_path / "train.pack", context))
+    draws = [Draw(row, seed) for row, seed in ((5, 8), (600, 9), (5, 7), (17, 6))]
+    one_by_one = torch.utils.data.default_collate([DecodedFaces(squares, True)[draw] for draw in draws])
+    on_device = torch.utils.data.default_collate([DecodedFaces(squares, False)[draw] for draw in draws])
+    batch = faces.__getitems__(draws)
+    wanted = one_by_one["image"]
+    for other in (batch, on_device):
+        assert torch.equal(as_input(other["image"], other["flip"]), wanted)
+        assert torch.equal(other["label"], one_by_one["label"])
+    assert torch.equal(wanted[0], wanted[2].flip(2)) and not torch.equal(wanted[0], wanted[2])
+    assert batch["image"].is_contiguous(memory_format=torch.channels_last)
+    assert wanted.min() >= -1 and wanted.max() <= 1 and wanted.std() > 0.2
+
+
+def test_a_pack_is_made_anew_when_the_photos_change(copy: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    context = Context(torch.device("cpu"), tmp_path, say=said.append)
+    for _ in range(2):
+        packed(train_squares(SMALL, copy), tmp_path / "a.pack", context)
+    assert len(said) == 1
+    packed(train_squares(replace(SMALL, size=48), copy), tmp_path / "a.pack", context)
+    assert len(said) == 2 and PackedFaces(tmp_path / "a.pack").images([0]).shape == (1, 3, 48, 48)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda d: (d / "made.bin").unlink(), "holds no verification set"),
+        (rewrite("ijbc/meta/ijbc_face_tid_mid.txt", lambda b: b"1.jpg 1\n" + b), "line 1 has 2 fields, not `photo"),
+        (rewrite("ijbc/meta/ijbc_face_tid_mid.txt", lambda b: b"1.jpg a 1\n" + b), "holds what is no whole number"),
+        (rewrite("ijbc/meta/ijbc_template_pair_label.txt", lambda b: b + b"1 99 0\n"), "names template 99"),
+        (rewrite("ijbc/meta/ijbc_template_pair_label.txt", lambda b: b"1 2\n"), "has 2 columns, not 3"),
+        (lambda d: (d / "ijbc/meta/ijbc_template_pair_label.txt").unlink(), "matches 0 files"),
+        (
+            lambda d: (d / "ijbc/meta/x_name_5pts_score.txt").write_text("1.jpg" + " 1" * 11 + "\n"),
+            "lacks 2.jpg and 118",
+        ),
+        (lambda d: shutil.rmtree(d / "tinyface/Probe"), "Probe: holds no photo"),
+        (lambda d: (d / "tinyface/Probe/me.jpg").write_bytes(b"a"), "does not begin with the number of a person"),
+        (
+            lambda d: [shutil.rmtree(d / name) for name in ("ijbc", "tinyface")],
+            "holds nothing for the heavy evaluation",
+        ),
+    ],
+)
+def test_wrong_evaluation_sets_are_named(copy: Path, spoil: Spoil, said: str) -> None:
+    spoil(copy)
+    with pytest.raises(DataError, match=said):
+        verification_sets(SMALL, copy)
+        heavy_sets(SMALL, copy)
+
+
+def test_templates_with_landmarks_are_aligned(copy: Path) -> None:
+    names = [f"{number}.jpg" for number in range(1, 121)]
+    points = " ".join(f"{x} {y}" for x, y in ARCFACE_POINTS)
+    (copy / "ijbc/meta/ijbc_name_5pts_score.txt").write_text("".join(f"{name} {points} 0.9\n" for name in names))
+    sets = heavy_sets(replace(SMALL, size=112), copy)
+    assert [one.name for one in sets] == ["ijbc", "tinyface"]
+    plain = Squares(sets[0].squares.photos, 112)
+    aligned, as_it_is = sets[0].squares(3)[0].astype(int), plain(3)[0]
+    assert np.abs(aligned - as_it_is)[2:-2, 2:-2].mean() < 1  # these photos lie as they should already
+    assert sets[0].weights.mean() == pytest.approx(0.9)
