@@ -14,7 +14,7 @@ from hotlap_workloads.errors import SettingsError
 
 __all__ = ["NAMES", "find_preset", "find_workload", "listing"]
 
-NAMES = ("speaker_verify", "tiny_detr")
+NAMES = ("speaker_verify", "tiny_detr", "twin_verify")
 
 
 def find_workload(name: str) -> Workload:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 
 from hotlap_workloads.engine.settings import EngineSettings
 
-__all__ = ["load_optimizer", "lr_factor", "make_optimizer"]
+__all__ = ["for_global_batch", "load_optimizer", "lr_factor", "make_optimizer"]
 
 
 def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.optim.Optimizer:
@@ -29,6 +30,14 @@ def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.opti
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, settings.lr, **how)
+
+
+def for_global_batch(settings: EngineSettings, world: int) -> EngineSettings:
+    """The settings with ``lr`` in proportion to the samples of a step of all ranks, where ``lr_for_samples`` is set."""
+    if not settings.lr_for_samples:
+        return settings
+    samples = settings.batch_size * settings.accumulate * world
+    return replace(settings, lr=settings.lr * samples / settings.lr_for_samples)
 
 
 def lr_factor(settings: EngineSettings, steps_per_epoch: int) -> Callable[[int], float]:

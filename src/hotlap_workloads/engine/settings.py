@@ -73,6 +73,8 @@ class EngineSettings:
     """Update rule; sgd has Nesterov-free momentum."""
     lr: float = 1e-3
     """Learning rate at the start, after warm-up."""
+    lr_for_samples: int = 0
+    """Samples of a step that ``lr`` is meant for: with another global batch it is scaled in proportion; 0 leaves it."""
     weight_decay: float = 0.0
     """L2 penalty (sgd, adam) or decoupled decay (adamw). Not on biases, norms and other vectors with adamw."""
     momentum: float = 0.9

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from hotlap_workloads.engine.loader import to_device
-from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
+from hotlap_workloads.engine.optimise import for_global_batch, lr_factor, make_optimizer
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
@@ -43,7 +43,7 @@ class Stepper:
         if settings.activation_checkpointing:
             for stage in task.stages:
                 _recompute(stage)
-        self.optimizer = make_optimizer(self.objective, settings)
+        self.optimizer = make_optimizer(self.objective, for_global_batch(settings, ranks.world))
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lr_factor(settings, epoch_steps))
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
         if settings.compile:
