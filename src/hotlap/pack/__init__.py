@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from hotlap.pack.views.clip import Clip
     from hotlap.pack.views.image import Image
     from hotlap.pack.views.plain import Flat, Padded, Whole
+    from hotlap.records.errors import HotlapError
 
 _HOME = {
     "Balanced": "order.sampled",
     "BlockShuffle": "order.plain",
     "Clip": "views.clip",
     "Flat": "views.plain",
+    "HotlapError": "packer",
     "Image": "views.image",
     "LengthBuckets": "order.sampled",
     "Loader": "loader",
@@ -67,6 +69,7 @@ __all__ = [
     "BlockShuffle",
     "Clip",
     "Flat",
+    "HotlapError",
     "Image",
     "LengthBuckets",
     "Loader",

@@ -1,0 +1,149 @@
+"""The training put together: data, order, model, losses, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from hotlap_workloads.engine.order import Order
+from hotlap_workloads.engine.quarantine import quarantined
+from hotlap_workloads.engine.task import Context, TrainSet
+from hotlap_workloads.errors import DataError, SettingsError
+from hotlap_workloads.parts.sized_image import read_sized
+from hotlap_workloads.twin_verify.album import Album
+from hotlap_workloads.twin_verify.data import BatchOfPairs, OnePair, as_batch
+from hotlap_workloads.twin_verify.made_data import make_data
+from hotlap_workloads.twin_verify.objective import TwinObjective
+from hotlap_workloads.twin_verify.optimized import Optimized, is_optimized, read_optimized
+from hotlap_workloads.twin_verify.pairs import Groups, PairLaw, PairOrder, PairTable, compute_pairs
+from hotlap_workloads.twin_verify.pixels import FromFiles, FromPack, Pixels, pack_images
+from hotlap_workloads.twin_verify.presets import ALIASES, PRESETS
+from hotlap_workloads.twin_verify.scoring import Scorer
+from hotlap_workloads.twin_verify.settings import TwinSettings
+from hotlap_workloads.twin_verify.splits import read_people
+from hotlap_workloads.twin_verify.trials import make_trials
+
+__all__ = ["WORKLOAD", "TwinTask"]
+
+
+@dataclass
+class TwinTask:
+    """What the engine trains. ``scorer(heavy)`` has the trials of the validation split, or of the test split."""
+
+    objective: nn.Module
+    train_set: TrainSet
+    order: Order
+    stages: Sequence[nn.Module]
+    collate: Callable[[list[Any]], Any] | None
+    scorer: Callable[[bool], Scorer]
+
+    def evaluate(self, heavy: bool) -> dict[str, float]:
+        found = self.scorer(heavy).measure()
+        return {f"heavy_{name}": value for name, value in found.items()} if heavy else found
+
+
+class TwinVerify:
+    """The workload of this name."""
+
+    name = "twin_verify"
+    summary = "verification of identical twins by DCAL: a vision transformer with three attentions, pairs of images"
+    presets = PRESETS
+    aliases = ALIASES
+
+    def build(self, settings: TwinSettings, context: Context) -> TwinTask:
+        s = settings
+        data = _folder(context)
+        made = read_optimized(data) if is_optimized(data) else None
+        album, splits = (made.album, made.splits) if made else read_people(s, data)
+        if context.quarantine and made is None:
+            album = _readable(album, s.image_size, context)
+        law = PairLaw(album, splits["train"], s.seed, s.twin_share)
+        law.check(data)
+        if made is not None and not s.pairs_per_epoch:
+            count = made.groups
+        else:
+            count = (s.pairs_per_epoch or 2 * sum(len(album.images_of[p]) for p in splits["train"])) // 2
+        _check_ranks(s, context)
+        groups: Groups = law
+        if s.pairs == "precomputed":
+            table = made.pairs_for(s, count) if made else None
+            groups = PairTable(compute_pairs(law, s.epochs, count) if table is None else table)
+        pixels = _pixels(s, album, made, context)
+        objective = TwinObjective(s)
+        kind = BatchOfPairs if s.branches == "joint" else OnePair
+        return TwinTask(
+            objective=objective,
+            train_set=kind(groups, count, pixels, album.person_of(), s.seed if s.augment else None),
+            order=PairOrder(count, s.seed, 1 if s.batch_size % 2 else 2),
+            stages=[*objective.net.blocks, *objective.net.glca],
+            collate=as_batch if s.branches == "joint" else None,
+            scorer=partial(_scorer, s, objective, pixels, (album, splits), context),
+        )
+
+
+def _folder(context: Context) -> Path:
+    if context.data is not None:
+        return context.data
+    data = context.out / "made_data"
+    if context.ranks.first:
+        make_data(data)
+    context.ranks.wait()
+    return data
+
+
+def _readable(album: Album, size: int, context: Context) -> Album:
+    bad = quarantined(album.paths, partial(read_sized, size=size), context.out, context.ranks.first)
+    context.say(f"{len(bad)} of {len(album.paths)} files are left out: quarantine.txt.")
+    return album.without(bad)
+
+
+def _check_ranks(s: TwinSettings, context: Context) -> None:
+    if context.ranks.world > 1 and s.batch_size % 2:
+        raise SettingsError(
+            f"batch_size={s.batch_size} is odd, and the two pairs of a group go to the same of the "
+            f"{context.ranks.world} ranks.",
+            f"Set batch_size={s.batch_size + 1}.",
+        )
+
+
+def _pixels(s: TwinSettings, album: Album, made: Optimized | None, context: Context) -> Pixels:
+    if s.images == "files":
+        for number in album.used():
+            if not album.paths[number].exists():
+                raise DataError(album.paths[number], "does not exist.", "--quarantine leaves such images out.")
+        return FromFiles(album.paths, s.image_size)
+    if made is not None:
+        pack = FromPack(made.images)
+        if pack.size != s.image_size:
+            raise DataError(
+                made.images,
+                f"holds images of {pack.size} pixels, image_size={s.image_size}.",
+                "Run optimize_data again.",
+            )
+        return pack
+    folder = context.out / "images.pack"
+    if context.ranks.first:
+        pack_images(album, s.image_size, folder)
+    context.ranks.wait()
+    return FromPack(folder)
+
+
+def _scorer(
+    s: TwinSettings,
+    objective: TwinObjective,
+    pixels: Pixels,
+    people: tuple[Album, dict[str, list[int]]],
+    context: Context,
+    heavy: bool,
+) -> Scorer:
+    album, splits = people
+    trials = make_trials(album, splits["test" if heavy else "val"], s.trials_per_image, s.twin_share)
+    return Scorer(objective, pixels, trials, s, context.device, context.ranks)
+
+
+WORKLOAD = TwinVerify()
