@@ -30,8 +30,8 @@ __all__ = ["register"]
 
 NAME = "hotlap"
 NO_SPEEDUP = HotlapError(
-    "%%hotlap speedup cannot be done in a notebook: a lever is tried by starting the training anew, many times and in a "
-    "sandbox, and what a kernel holds cannot be started anew.",
+    "%%hotlap speedup cannot be done in a notebook: a lever is tried by starting the training anew, many times and in "
+    "a sandbox, and what a kernel holds cannot be started anew.",
     "Save the training as a script (jupyter nbconvert --to script), run `hotlap speedup -- python SCRIPT`, and put "
     '`import hotlap; hotlap.attach("fast.yaml")` into the first cell.',
     EXIT_USAGE,
