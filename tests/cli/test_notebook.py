@@ -27,7 +27,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import torch, torch._dynamo, torch.distributed, torch.utils.data
 
 shell = InteractiveShell()
-shell.showtraceback_seen = None
+torch.optim.SGD([torch.zeros(1)])  # torch itself wraps the step of a class at its first instance
 OWNERS = [torch, torch.nn.Module, torch.Tensor, torch.autograd, torch.cuda, torch.serialization, torch.optim.Optimizer,
           torch.utils.data.DataLoader, torch.utils.data._utils.worker, torch.utils.data._utils.fetch,
           torch.utils.data.dataloader._BaseDataLoaderIter, torch.utils.data.dataloader._SingleProcessDataLoaderIter,
@@ -35,7 +35,7 @@ OWNERS = [torch, torch.nn.Module, torch.Tensor, torch.autograd, torch.cuda, torc
 
 def state():
     from hotlap.inject import on_import
-    hooks = torch.optim.optimizer
+    hooks = sys.modules["torch.optim.optimizer"]
     return {
         "attributes": {f"{o.__name__}.{n}": id(v) for o in OWNERS for n, v in list(vars(o).items())
                        if callable(v) and not n.startswith("_abc")},

@@ -10,7 +10,7 @@ from typing import Any
 
 from hotlap.records.cells import cell_name
 
-__all__ = ["CellCode", "cell_texts", "compile_cell"]
+__all__ = ["CellCode", "cell_number", "cell_texts", "compile_cell"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class CellCode:
         return None if self.value is None else eval(self.value, shell.user_global_ns, shell.user_ns)
 
 
+def cell_number(shell: Any) -> int:
+    """The number of the cell that runs; IPython's own counter may be at the next one already."""
+    return len(shell.history_manager.input_hist_parsed) - 1
+
+
 def compile_cell(shell: Any, line: str, cell: str) -> CellCode:
     """Compile what stands below ``%%hotlap LINE``. Raises the SyntaxError that the cell deserves.
 
@@ -34,7 +39,7 @@ def compile_cell(shell: Any, line: str, cell: str) -> CellCode:
     """
     __tracebackhide__ = True
     text = "\n" + shell.transform_cell(cell)
-    name = shell.compile.cache(text, shell.execution_count, raw_code=f"%%hotlap {line}\n{cell}")
+    name = shell.compile.cache(text, cell_number(shell), raw_code=f"%%hotlap {line}\n{cell}")
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename=name))
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     statements = shell.compile(tree, name, "exec")

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from hotlap.cli.notebook.cell_code import CellCode, cell_texts, compile_cell
+from hotlap.cli.notebook.cell_code import CellCode, cell_number, cell_texts, compile_cell
 from hotlap.cli.show import publish
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.inject.guest import Guest, attach_call, is_attached
@@ -70,7 +70,7 @@ def _command(shell: Any, line: str, cell: str) -> Any:
             "This process is watched already, by hotlap.attach() or by a `hotlap` command above it.",
             "Restart the kernel without it to diagnose a cell.",
         )
-    return _diagnose(shell, compile_cell(shell, line.strip(), cell), cell_name(shell.execution_count))
+    return _diagnose(shell, compile_cell(shell, line.strip(), cell), cell_name(cell_number(shell)))
 
 
 def _diagnose(shell: Any, code: CellCode, name: str) -> Any:
@@ -84,6 +84,7 @@ def _diagnose(shell: Any, code: CellCode, name: str) -> Any:
     timeline_dir = folder.timeline_dir("run")
     began = time.monotonic()
     guest = attach_call(Call(str(timeline_dir), mode="watch", cores=os.cpu_count() or 1))
+    guest.watch.recorder.frames.base = CellCode.run.__code__  # what called the cell is no part of its training
     try:
         value = code.run(shell)
     except BaseException:
