@@ -32,11 +32,21 @@ from hotlap.machine.facts import read_machine
 NAME = "frameworks"
 
 
-def kept() -> dict[str, Any]:
-    """The figures saved before."""
+def keep(framework: Framework, id: str, cell: Cell) -> None:
+    """Put one cell beside those that were saved before; levers that are no more go."""
     path = FOLDER / f"{NAME}.json"
     figures: dict[str, Any] = json.loads(path.read_text())["figures"] if path.exists() else {}
-    return {"versions": {}, "levers": {}, **figures}
+    versions = {**figures.get("versions", {}), framework.name: f"{framework.package} {version(framework.package)}"}
+    rows = {known: dict(figures.get("levers", {}).get(known, {})) for known in levers()}
+    rows[id][framework.name] = asdict(cell)
+    order = [f.name for f in FRAMEWORKS]
+    save(
+        NAME,
+        {
+            "versions": {name: versions[name] for name in order if name in versions},
+            "levers": {known: {n: row[n] for n in order if n in row} for known, row in rows.items() if row},
+        },
+    )
 
 
 def told(framework: Framework, id: str, cell: Cell, seconds: float) -> str:
@@ -57,7 +67,7 @@ def main() -> None:
     chosen = [lever(id) for id in args.lever] if args.lever else list(levers().values())
     os.environ["PYTHONPATH"] = os.pathsep.join([str(SCRIPTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     machine = read_machine()
-    figures = kept()
+    states = []
     with tempfile.TemporaryDirectory(prefix="frameworks-") as folder:
         home = Path(folder)
         subprocess.run([sys.executable, str(SCRIPTS / "task.py"), str(home / "data")], check=True)
@@ -67,18 +77,13 @@ def main() -> None:
             if find_spec(framework.package) is None:
                 print(f"{framework.name:14s} skipped: {framework.package} not installed")
                 continue
-            figures["versions"][framework.name] = f"{framework.package} {version(framework.package)}"
             for one in chosen:
                 began = time.monotonic()
                 cell = judge(one, framework, machine, home)
-                figures["levers"].setdefault(one.ID, {})[framework.name] = asdict(cell)
+                states.append(cell.state)
                 print(told(framework, one.ID, cell, time.monotonic() - began), flush=True)
                 if args.save:
-                    save(NAME, figures)
-    figures["levers"] = {id: cells for id, cells in sorted(figures["levers"].items()) if id in levers()}
-    if args.save:
-        save(NAME, figures)
-    states = [cell["state"] for cells in figures["levers"].values() for cell in cells.values()]
+                    keep(framework, one.ID, cell)
     print(", ".join(f"{states.count(s)} {s}" for s in ("works", "no effect", "refused", "fails")))
 
 
