@@ -109,6 +109,7 @@ def test_lines_of_the_diagnosed_cell_itself_count_the_magic(session: dict[str, A
     loader = json.dumps(session["findings"])
     stacks = set(re.findall(r"cell In\[3\], line (\d+)", loader))
     assert str(line_of(TRAIN, "in loader")) in stacks, stacks
+    assert "1" not in stacks, "the call of the magic is no part of the training"
     where = [w for f in session["findings"]["findings"] for w in f["where"] if w["file"] == "cell In[3]"]
     assert all(w["text"] == TRAIN.splitlines()[w["line"] - 1].strip() for w in where)
 

