@@ -83,17 +83,19 @@ def frameworks_page() -> str:
 
 def _why(cell: dict[str, Any], reason: str) -> str:
     """A refusal or failure says why itself; why nothing was found to change stands in why.toml."""
-    return str(reason if cell["state"] == "no effect" else cell["why"]).strip()
+    return " ".join(str(reason if cell["state"] == "no effect" else cell["why"]).split())
 
 
 FRAMEWORKS_INTRO = """# Levers by framework
 
 Each lever alone by `hotlap run --plan`, on one training written for each framework (`bench/frameworks/`), beside the
-bare run of it; on a machine without a GPU, with {versions}. It *works* where the run's records say that it changed
-something, the exit code is the bare run's, and the losses differ by no more than the lever may change them (bits: every
-loss equal; maths: the mean loss by 2 %; distribution: by 10 %). *no effect*: it found nothing to change. *refused*: it
-says beforehand that it cannot be used here. *fails*: it did harm, or was undone. Whether it makes a training faster is
-another question, which `hotlap speedup` answers for yours.
+bare run of it; DDP is two ranks over gloo. Measured on a machine with two cores and no GPU, with
+{versions}.
+
+It *works* where the run's records say that it changed something, the exit code is the bare run's, and the losses differ
+by no more than the lever may change them (bits: every loss equal; maths: the mean loss by 2 %; distribution: by 10 %).
+*no effect*: it found nothing to change. *refused*: it says beforehand that it cannot be used here. *fails*: it did harm,
+or was undone. Whether it makes a training faster is another question, which `hotlap speedup` answers for yours.
 
 `python bench/frameworks.py --save` measures the table anew, `--lever ID` one lever of it.
 
