@@ -94,8 +94,8 @@ bare run of it; DDP is two ranks over gloo. Measured on a machine with two cores
 
 It *works* where the run's records say that it changed something, the exit code is the bare run's, and the losses differ
 by no more than the lever may change them (bits: every loss equal; maths: the mean loss by 2 %; distribution: by 10 %).
-*no effect*: it found nothing to change. *refused*: it says beforehand that it cannot be used here. *fails*: it did harm,
-or was undone. Whether it makes a training faster is another question, which `hotlap speedup` answers for yours.
+*no effect*: it found nothing to change. *refused*: it says beforehand that it cannot be used here. *fails*: it did
+harm, or was undone. Whether it makes a training faster is another question, which `hotlap speedup` answers for yours.
 
 `python bench/frameworks.py --save` measures the table anew, `--lever ID` one lever of it.
 
