@@ -5,8 +5,10 @@ The package imports nothing heavy: it is loaded into the user's own process.
 
 from __future__ import annotations
 
+from typing import Any
+
 __version__ = "0.1.0"
-__all__ = ["__version__", "attach"]
+__all__ = ["__version__", "attach", "load_ipython_extension"]
 
 
 def attach(plan: str) -> None:
@@ -18,3 +20,10 @@ def attach(plan: str) -> None:
     from hotlap.attach_plan import attach_plan
 
     attach_plan(plan)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext hotlap`` in a notebook: gives it ``%%hotlap diagnose``."""
+    from hotlap.cli.notebook.magic import register
+
+    register(shell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 from hotlap.lever.registry import lever
+from hotlap.records.findings import Finding, Findings
+from hotlap.testing.lever_kit import findings_of
 from hotlap.testing.lever_target import LocalTarget
 
 
@@ -89,3 +92,23 @@ def test_the_cache_is_emptied_once_in_so_many_steps(tmp_path: Path, monkeypatch:
         assert calls == [0, 5, 10], "before training, and then one in five steps"
         assert target.changes == 11
     assert torch.cuda.empty_cache is empty_cache
+
+
+def saved(*pauses: tuple[str, float, dict[str, float]]) -> tuple[float, float]:
+    """What gc-freeze is predicted to save of these pauses, as shares of all of them."""
+    found = [Finding(cause, s / 0.1, s, False, [], "", evidence=dict(evidence)) for cause, s, evidence in pauses]
+    findings: Findings = replace(findings_of(), findings=found)
+    gain = lever("gc-freeze").gain(found[0], findings, {"threshold": 50_000, "after_steps": 3})
+    total = sum(s for _, s, _ in pauses)
+    return gain.low_s / total, gain.high_s / total
+
+
+def test_of_full_collections_nearly_all_is_predicted_to_go() -> None:
+    """Whoever called them, the script or Python; of young generations' collections only half may go."""
+    young = ("gc", 0.02, {"full_each_s": 0.0, "full_per_step": 0.0})
+    by_hand = ("gc-collect", 0.06, {"each_s": 0.06, "calls_per_step": 1.0})
+    by_itself = ("gc", 0.06, {"full_each_s": 0.3, "full_per_step": 0.2})
+    assert saved(young) == pytest.approx((0.5, 0.98))
+    assert saved(by_hand) == pytest.approx((0.9, 0.99))
+    assert saved(by_itself) == pytest.approx((0.9, 0.99))
+    assert saved(by_hand, young) == pytest.approx((0.8, 0.9875))

@@ -6,11 +6,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hotlap.lever.registry import lever
+from hotlap.testing.lever_kit import findings_of
 from hotlap.testing.lever_target import LocalTarget
 
 
@@ -105,3 +107,11 @@ def test_a_forked_child_owes_nothing(disk: Disk, target: LocalTarget, tmp_path: 
         os._exit(0 if disk.forced == ["log", "log", "log"] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert disk.forced == ["log", "log"], "the parent still owes its own"
+
+
+def test_nearly_all_of_the_time_inside_fsync_is_predicted_to_go() -> None:
+    """Not what else the logging costs: of 30 ms of logging, 20 are inside fsync."""
+    findings = findings_of("logging-forced")
+    finding = replace(findings.findings[0], evidence={"fsync_s": 0.02})
+    gain = lever("fsync-behind").gain(finding, findings, {"within_s": 0.5})
+    assert (gain.low_s, gain.high_s) == pytest.approx((0.018, 0.02))

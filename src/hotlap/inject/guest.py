@@ -7,10 +7,12 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from hotlap.inject.ablation import ablate
-from hotlap.inject.on_import import on_import
+from hotlap.inject.on_import import forget, on_import
 from hotlap.inject.replay import replay_indices
 from hotlap.inject.seeding import offset_seeds
 from hotlap.inject.target import GuestTarget
@@ -21,7 +23,7 @@ from hotlap.probe.watch import Watch, install
 from hotlap.records.call import ENV, Call
 from hotlap.records.codec import loads
 
-__all__ = ["Guest", "attach_call", "attach_from_environment"]
+__all__ = ["Guest", "attach_call", "attach_from_environment", "is_attached"]
 
 HOST_CHECK_S = 1.0
 """How often a watched script looks whether Hotlap is still there."""
@@ -39,8 +41,17 @@ class Guest:
         self.call = call
         self.points = HookPoints()
         self.undo = Undo()
-        self.watch: Watch = install(call, self.points, self.undo, on_import)
+        try:
+            self.watch: Watch = install(call, self.points, self.undo, self._on_import)
+        except BaseException:
+            self.undo.undo_all()
+            raise
         self.targets: list[GuestTarget] = []
+
+    def _on_import(self, module: str, callback: Callable[[ModuleType], None]) -> None:
+        """Wait for a module no longer than the probes are here."""
+        self.undo.add(lambda: forget(callback))
+        on_import(module, callback)
 
     def pull_levers(self) -> None:
         """Apply the moves of the call, each in a target of its own: one that fails is undone alone."""
@@ -66,11 +77,19 @@ class Guest:
             for target in self.targets:
                 target.report()
 
-    def detach(self) -> None:
-        """Put everything back."""
-        for target in reversed(self.targets):
-            target.undo.undo_all()
-        self.undo.undo_all()
+    def detach(self) -> list[str]:
+        """Put everything back. Returns what could not be, and why."""
+        problems = [problem for target in reversed(self.targets) for problem in target.undo.undo_all()]
+        return problems + self.undo.undo_all()
+
+    def leave(self) -> list[str]:
+        """Close the timeline and put everything back, in a process that goes on. Returns what could not be."""
+        global _guest
+        atexit.unregister(self.close)
+        self.close()
+        if _guest is self:
+            _guest = None
+        return self.detach()
 
     def close(self) -> None:
         """At the end of the process: finish what levers still write, say what each changed, close the timeline."""
@@ -93,6 +112,11 @@ def _end_with_host(pid: int) -> None:
                 continue
 
     threading.Thread(target=look, name="hotlap-host", daemon=True).start()
+
+
+def is_attached() -> bool:
+    """Whether there is a guest in this process."""
+    return _guest is not None
 
 
 def attach_call(call: Call) -> Guest:

@@ -70,3 +70,5 @@ def forget(callback: Callable[[ModuleType], None]) -> None:
         _waiting[name] = [c for c in callbacks if c is not callback]
         if not _waiting[name]:
             del _waiting[name]
+    if not _waiting and _Finder in sys.meta_path:
+        sys.meta_path.remove(_Finder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hotlap.records.cells import line_words
 from hotlap.records.findings import Finding, Where
 from hotlap.records.proof import Quality
 from hotlap.records.trials import LeverResult
@@ -91,8 +92,8 @@ def shorten_path(path: str, width: int) -> str:
 
 
 def place(where: Where, width: int = 10_000) -> str:
-    """``train.py:48``, cut from the left to ``width``."""
-    line = f":{where.line}" if where.line else ""
+    """``train.py:48``, in a notebook ``cell In[3], line 12``, cut from the left to ``width``."""
+    line = line_words(where.file, where.line)
     return shorten_path(where.file, max(8, width - len(line))) + line
 
 

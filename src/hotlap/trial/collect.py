@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,11 +34,12 @@ class _File:
         return found[-1] if found else None
 
 
-def annotate(timeline: Timeline) -> Timeline:
+def annotate(timeline: Timeline, texts: Mapping[str, str] | None = None) -> Timeline:
     """Fill ``source``, ``loops`` and ``shapes`` for the user's frames, of the loader workers too; the timeline is
     returned.
 
-    A file that cannot be read or parsed any more (a notebook cell, a file that was changed or removed) adds nothing.
+    ``texts``: what is in no file, by the name that stands for it (a notebook's cells). A file that cannot be read or
+    parsed any more (it was changed or removed) adds nothing.
     """
     files: dict[str, _File] = {}
     timeline.shapes.clear()
@@ -47,7 +49,9 @@ def annotate(timeline: Timeline) -> Timeline:
                 continue
             file = files.get(frame.file)
             if file is None:
-                file = files[frame.file] = _read(Path(timeline.header.cwd) / frame.file)
+                known = (texts or {}).get(frame.file)
+                file = _read(Path(timeline.header.cwd) / frame.file) if known is None else _parsed(known)
+                files[frame.file] = file
                 timeline.shapes += [replace(shape, file=frame.file) for shape in file.shapes]
             key = f"{frame.file}:{frame.line}"
             if 1 <= frame.line <= len(file.lines):
@@ -82,6 +86,10 @@ def _read(path: Path) -> _File:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return _File()
+    return _parsed(text)
+
+
+def _parsed(text: str) -> _File:
     # not splitlines(): a form feed inside a line starts no new line for Python
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     try:

@@ -6,7 +6,8 @@ Gain: 1.12 to 1.23 times on the compute of convolutional models on a CPU with AV
 convolution; more together with bf16.
 
 Runtime: Just before its first training forward each model with 2-d convolutions is converted in place, and 4-d inputs
-are converted at each forward. Only before the optimizer has state, so that state and weights agree.
+are converted at each forward. Only before the optimizer has state, so that state and weights agree. safetensors, which
+takes no other layout, is given the usual one when it saves.
 
 Source: model.to(memory_format=torch.channels_last), and images.contiguous(memory_format=torch.channels_last).
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.dense_saves import save_in_the_usual_layout
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import of_compute
 from hotlap.lever.knob import Knob
@@ -109,6 +111,7 @@ def apply(target: Target, setting: Setting) -> None:
 
     target.around_forward(forward)  # before on_model: the conversion then wraps it, and the first forward is laid out
     target.on_model(convert)
+    save_in_the_usual_layout(target)
 
 
 def _optimizer_forbids(module: nn.Module) -> bool:

@@ -55,9 +55,10 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
-    """Most of the time inside fsync; the thread's own calls take none of the step's."""
+    """Nearly all of the time inside fsync: the thread's calls take none of the step's, and only a file's first two are
+    left (of 6.2 ms inside it in a step of 7.0 ms, 6.3 ms went away)."""
     inside = float(finding.evidence.get("fsync_s") or finding.seconds_per_step)
-    return bounded(findings, 0.6 * inside, 0.98 * inside, "modelled")
+    return bounded(findings, 0.9 * inside, 1.0 * inside, "modelled")
 
 
 def check(setting: Setting, machine: Machine) -> str | None:

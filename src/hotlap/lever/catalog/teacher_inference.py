@@ -6,7 +6,8 @@ Gain: An IResNet-50 as the teacher ran 1.83 times faster in bf16, channels last 
 the type alone counts.
 
 Runtime: Forwards of modules whose parameters are all frozen, outermost ones and the largest frozen parts of trained
-models, run without gradients and under torch.autocast; their outputs come back as fp32. A call through which gradients
+models, run without gradients and under torch.autocast; their outputs come back as fp32. safetensors, which takes no
+other layout, is given the usual one when it saves. A call through which gradients
 pass to its input (a perceptual loss), and a module that is unfrozen later, is left alone.
 
 Source: with torch.no_grad(), torch.autocast(device_type, dtype=torch.bfloat16): around the teacher's forward, after
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.dense_saves import save_in_the_usual_layout
 from hotlap.lever.evidence import first, place
 from hotlap.lever.frozen_hooks import FrozenHooks
 from hotlap.lever.frozen_parts import frozen_parts
@@ -112,6 +114,8 @@ def apply(target: Target, setting: Setting) -> None:
 
     target.on_frozen(treat)
     target.on_model(look_inside)
+    if setting["channels_last"]:
+        save_in_the_usual_layout(target)
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

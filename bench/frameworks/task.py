@@ -1,0 +1,120 @@
+"""The training of this folder, but for its loop: each lever finds something to change in it.
+
+Array files are loaded whole for each sample, batches are put together by ``torch.tensor``, part of the model computes
+its activations twice, a frozen teacher is asked in each step, anomaly detection is on, a log is forced to disk.
+``python task.py FOLDER`` makes the data.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import torch.utils.checkpoint
+from torch import nn
+from torch.utils.data import Dataset, TensorDataset
+
+SHARDS, PER_SHARD, BATCH, EPOCHS, SIDE = 4, 24, 8, 2, 16
+
+
+class Shards(Dataset):
+    """Images in a few array files; each sample loads its file anew."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.labels = np.load(self.folder / "labels.npy")
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        images = np.load(self.folder / f"images{index // PER_SHARD}.npy")
+        return images[index % PER_SHARD], int(self.labels[index])
+
+
+def collate(rows):
+    return torch.tensor([image for image, _ in rows]), torch.tensor([label for _, label in rows])
+
+
+def training_data(kind):
+    """(data set, collate function): ``files`` as above, ``tensors`` all in memory."""
+    shards = Shards("data")
+    if kind == "files":
+        return shards, collate
+    images = np.concatenate([np.load(f"data/images{k}.npy") for k in range(SHARDS)])
+    return TensorDataset(torch.from_numpy(images), torch.from_numpy(shards.labels)), None
+
+
+def teacher():
+    """A network that is asked and not trained."""
+    torch.manual_seed(1)
+    features = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten())
+    net = nn.Sequential(features, nn.Linear(8 * 16, 4))
+    return net.requires_grad_(False).eval()
+
+
+class Student(nn.Module):
+    """Convolutions, the middle of which keep no activations."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.middle = nn.Sequential(nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU())
+        self.last = nn.Linear(8 * 16, 4)
+
+    def forward(self, images):
+        hidden = torch.utils.checkpoint.checkpoint(self.middle, self.first(images), use_reentrant=False)
+        return self.last(F.adaptive_avg_pool2d(hidden, 4).flatten(1))
+
+
+def loss_of(logits, wanted, labels):
+    return F.cross_entropy(logits, labels) + 0.1 * F.mse_loss(logits, wanted)
+
+
+class RunLog:
+    """A row per step, forced to disk."""
+
+    def __init__(self, speaks=True):
+        self.steps = 0
+        self.speaks = speaks
+
+    def step(self, loss):
+        """Log a step, and say its loss exactly."""
+        self.steps += 1
+        torch.cuda.empty_cache()
+        if self.speaks:
+            with open("log.jsonl", "a") as file:
+                file.write(json.dumps({"step": self.steps, "loss": loss}) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            print(f"step {self.steps} loss {loss.hex()}", flush=True)
+
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", choices=("files", "tensors"), default="files")
+    return parser.parse_args()
+
+
+def make(folder):
+    """Write the array files: images whose brightest quarter is the label."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, SHARDS * PER_SHARD)
+    images = rng.standard_normal((len(labels), 3, SIDE, SIDE)).astype(np.float32)
+    half = SIDE // 2
+    for image, label in zip(images, labels, strict=True):
+        row, column = divmod(int(label), 2)
+        image[:, row * half : (row + 1) * half, column * half : (column + 1) * half] += 1.0
+    folder.mkdir(parents=True)
+    np.save(folder / "labels.npy", labels)
+    for k in range(SHARDS):
+        np.save(folder / f"images{k}.npy", images[k * PER_SHARD : (k + 1) * PER_SHARD])
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""``%load_ext hotlap``: the command line inside a notebook's cells."""
