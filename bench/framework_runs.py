@@ -130,7 +130,9 @@ def verdict(lever: Lever, setting: dict[str, Any], bare: Run, run: Run, marks: l
     same = run.losses == bare.losses if lever.PRESERVES == "bits" else difference is not None
     if not same or (difference or 0.0) > TOLERANCE[lever.PRESERVES]:
         return cell("fails", "the losses differ by more than the lever may change them")
-    return cell("works" if any(mark.state == "applied" for mark in last) else "no effect")
+    if any(mark.state == "applied" for mark in last):
+        return cell("works")
+    return cell("no effect", last[0].why)
 
 
 def _difference(bare: list[str], run: list[str]) -> float | None:

@@ -82,8 +82,8 @@ def frameworks_page() -> str:
 
 
 def _why(cell: dict[str, Any], reason: str) -> str:
-    """A refusal or failure says why itself; why nothing was found to change stands in why.toml."""
-    return " ".join(str(reason if cell["state"] == "no effect" else cell["why"]).split())
+    """What the lever itself said; where it found nothing to change and could not say why, the reason of why.toml."""
+    return " ".join(str(cell["why"] or reason).split())
 
 
 FRAMEWORKS_INTRO = """# Levers by framework
