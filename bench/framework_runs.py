@@ -91,7 +91,7 @@ def judge(lever: Lever, framework: Framework, machine: Machine, home: Path) -> C
     finding = lever.evidence(findings) or Finding(lever.TREATS[0], 0.5, findings.throughput.step_s / 2, False, [], "")
     offered = lever.settings(finding, findings, machine)
     if isinstance(offered, Refusal):
-        return Cell("refused", offered.reason)
+        return Cell("refused", "a person has to do it" if getattr(lever, "ADVICE", False) else offered.reason)
     return _with(lever, offered[0], framework, data, home)
 
 
