@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -56,6 +57,14 @@ def test_the_session_says_everything() -> None:
 def test_advice_is_no_impossibility() -> None:
     text = " ".join(shown(sample.speedup(refused=[("pack-data", "By hand: train.py:48 reads them")])).split())
     assert "pack-data: By hand: train.py:48 reads them" in text and "not possible" not in text
+
+
+def test_what_was_not_tried_names_files_from_the_scripts_folder() -> None:
+    found = sample.findings()
+    script = replace(found.script, name="/home/me/proj/train.py")
+    refused = [("pack-data", "By hand: /home/me/proj/train.py:48 reads them")]
+    text = shown(sample.speedup(findings=replace(found, script=script), refused=refused))
+    assert "By hand: train.py:48 reads them" in text
 
 
 def test_columns_of_the_ladder_line_up() -> None:
