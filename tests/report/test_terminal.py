@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -100,6 +101,8 @@ def test_a_plan_can_be_kept_in_three_ways() -> None:
     assert lines[at + 1 : at + 3] == ["or: hotlap patch fast.yaml", 'or: import hotlap; hotlap.attach("fast.yaml")']
     elsewhere = shown(sample.speedup(run_path="/data/my runs/20261121-020000-train"), 120)
     assert "or: hotlap patch fast.yaml --runs '/data/my runs'" in elsewhere, "a patch needs the run"
+    here = shown(sample.speedup(run_path=str(Path.cwd() / ".hotlap" / "20261121-020000-train")))
+    assert "--runs" not in here
 
 
 def test_colour_only_on_a_terminal_and_the_same_words() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import PurePath
+from pathlib import Path
 
 from hotlap.records.plan import Plan
 from hotlap.records.run_folder import ROOT
@@ -30,8 +30,8 @@ def keep_commands(report: Report) -> list[str]:
 
 def _runs(run_path: str) -> str:
     """The option that leads a patch to the run, whose findings say where to edit; none where runs are kept anyway."""
-    root = PurePath(run_path).parent
-    return "" if not run_path or root == PurePath(ROOT) else f" --runs {shlex.quote(str(root))}"
+    root = Path(run_path).parent
+    return "" if not run_path or root in (Path(ROOT), Path.cwd() / ROOT) else f" --runs {shlex.quote(str(root))}"
 
 
 def plan_yaml(plan: Plan) -> str:
