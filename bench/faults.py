@@ -3,6 +3,8 @@
     python bench/faults.py --diagnose-only [--only NAME]     causes and lines: a watched run of each script
     python bench/faults.py [--budget 225s] [--save]          also `hotlap speedup` beside the fix by hand
 
+    python bench/faults.py --rows FILE                       go on where a run that was cut off stopped
+
 bench/faults holds slow scripts whose cause is known, each with a version fixed by hand, and some that are healthy;
 bench/faults/faults.toml says what is right. A script whose packages are missing is skipped, and named. Figures come
 last; ``--save`` writes bench/results/faults.json with the raw data of each script, ``--traceml`` sets TraceML beside.
@@ -11,6 +13,7 @@ last; ``--save`` writes bench/results/faults.json with the raw data of each scri
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import sys
@@ -68,6 +71,13 @@ def told(fault: Fault, row: dict[str, Any]) -> str:
     return text
 
 
+def kept_rows(file: Path | None) -> dict[str, dict[str, Any]]:
+    """The results by script that an earlier run left in ``file``, one JSON object a line."""
+    if file is None or not file.exists():
+        return {}
+    return {name: row for line in file.read_text().splitlines() for name, row in json.loads(line).items()}
+
+
 def share_of(rows: list[dict[str, Any]], key: str) -> float | None:
     """Part of the rows for which ``key`` holds; None without rows."""
     return sum(bool(row[key]) for row in rows) / len(rows) if rows else None
@@ -102,11 +112,13 @@ def main() -> None:
     parser.add_argument("--last", type=int, default=300, help="steps of a bare run (a multiple of 20)")
     parser.add_argument("--threads", help="OMP_NUM_THREADS of all runs, for a shared machine (default: all cores)")
     parser.add_argument("--traceml", action="store_true", help="set TraceML's diagnosis beside (installs traceml-ai)")
+    parser.add_argument("--rows", type=Path, help="add results to this file; scripts in it are not run again")
     parser.add_argument("--save", action="store_true", help="write bench/results/faults.json")
     args = parser.parse_args()
     if args.threads:
         os.environ["HOTLAP_BENCH_THREADS"] = args.threads
     rows: dict[str, dict[str, Any]] = {}
+    done = kept_rows(args.rows)
     skipped: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as home:
         traceml = TraceML(Path(home)) if args.traceml else None
@@ -115,7 +127,10 @@ def main() -> None:
                 skipped[fault.name] = f"{', '.join(fault.missing)} not installed"
                 print(f"{fault.name:18s} skipped: {skipped[fault.name]}")
                 continue
-            rows[fault.name] = examine(fault, args, traceml)
+            rows[fault.name] = done.get(fault.name) or examine(fault, args, traceml)
+            if args.rows and fault.name not in done:
+                with args.rows.open("a") as file:
+                    file.write(json.dumps({fault.name: rows[fault.name]}) + "\n")
             print(told(fault, rows[fault.name]), flush=True)
     figures = score(rows)
     if args.save:
