@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fault_table import Fault
+from prediction import rows_of
 
-__all__ = ["by_hand", "diagnosed", "environment", "first_right", "left_alone", "sped_up", "speedup", "steps_per_s"]
+__all__ = ["by_hand", "diagnosed", "environment", "first_right", "left_alone", "speedup", "steps_per_s"]
 
 STEP = re.compile(r"step (\d+)\D.*?loss (\S+)")
 ENDLESS = "1000000"
@@ -105,21 +106,17 @@ def left_alone(findings: list[dict[str, Any]]) -> bool:
     return not [f for f in findings if f["cause"] not in QUIET and f["share"] >= MATERIAL]
 
 
-def sped_up(fault: Fault, cwd: Path, budget: str | None) -> dict[str, Any]:
-    """The whole JSON of `hotlap speedup` on the script."""
-    options = ["--plan", str(cwd / "fast.yaml"), *(["--budget", budget] if budget else [])]
-    return _hotlap("speedup", fault, cwd, options, ["--steps", ENDLESS])
-
-
 def speedup(fault: Fault, cwd: Path, budget: str | None) -> dict[str, Any]:
-    """What `hotlap speedup` claims for the script, and the levers it kept."""
-    got = sped_up(fault, cwd, budget)
+    """What `hotlap speedup` claims for the script, the levers it kept, and what was predicted of those it tried."""
+    options = ["--plan", str(cwd / "fast.yaml"), *(["--budget", budget] if budget else [])]
+    got = _hotlap("speedup", fault, cwd, options, ["--steps", ENDLESS])
     interval = got["speedup"] if got.get("plan") else None
     return {
         "ratio": interval["ratio"] if interval else 1.0,
         "interval": interval,
         "kept": [lever["id"] for lever in got["levers"] if lever["kept"]],
         "tried": {lever["id"]: lever["reason"] for lever in got["levers"] if not lever["kept"]},
+        "predictions": rows_of(got),
         "quality": (got["quality"] or {}).get("verdict"),
         "roof_share": got["roof_share"],
     }

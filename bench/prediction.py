@@ -1,30 +1,25 @@
 """How good are the predictions? What each lever was predicted to save beside what it saved when it was tried.
 
-    python bench/prediction.py [--only NAME] [--limit-s SECONDS] [--budget 225s] [--save]
+    python bench/prediction.py [ROWS] [--save]
 
-Runs `hotlap speedup` on the scripts of bench/faults and takes every lever that was measured, kept or put back. A saving
-is a share of the step: a ratio of 1.25 saves 1 - 1 / 1.25 = 0.2 of it. The error is the difference of the two shares;
-its median comes last. A prediction within the measured interval may be right; those are counted. ``--save`` puts the
-scripts' rows into bench/results/prediction.json, where those of other scripts stay.
+Takes every lever that `bench/faults.py` measured, kept or put back: from bench/results/faults.json, or from the file of
+its ``--rows``. A saving is a share of the step: a ratio of 1.25 saves 1 - 1 / 1.25 = 0.2 of it. The error is the
+difference of the two shares; its median comes last. A prediction within the measured interval may be right; those are
+counted. ``--save`` writes bench/results/prediction.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from fault_runs import sped_up, steps_per_s
-from fault_table import Fault, faults
 from results import FOLDER, save
 
-NAME = "prediction"
+__all__ = ["rows_of", "score"]
 
 
 def saving(ratio: float) -> float:
@@ -57,14 +52,6 @@ def rows_of(got: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def examine(fault: Fault, budget: str | None) -> list[dict[str, Any]]:
-    """One script in a folder of its own: its data made first, then sped up."""
-    with tempfile.TemporaryDirectory(prefix="prediction-") as name:
-        cwd = Path(name)
-        steps_per_s(fault.script, cwd, 40)
-        return rows_of(sped_up(fault, cwd, budget))
-
-
 def told(name: str, row: dict[str, Any]) -> str:
     """One line on one lever."""
     numbers = f"predicted {100 * row['predicted_frac']:5.1f} %  measured {100 * row['measured_frac']:6.1f} %"
@@ -94,48 +81,37 @@ def score(scripts: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     }
 
 
-def kept() -> dict[str, Any]:
-    """The scripts saved before."""
-    path = FOLDER / f"{NAME}.json"
-    return dict(json.loads(path.read_text())["figures"]["scripts"]) if path.exists() else {}
+def read(file: Path) -> dict[str, list[dict[str, Any]]]:
+    """Per script its levers, from the results of bench/faults.py or the file of its ``--rows``."""
+    if file.suffix == ".json":
+        scripts = json.loads(file.read_text())["figures"]["scripts"]
+    else:
+        scripts = {name: row for line in file.read_text().splitlines() for name, row in json.loads(line).items()}
+    return {name: row["speedup"]["predictions"] for name, row in scripts.items() if "speedup" in row}
 
 
-def main() -> None:
-    """Run, print, save, score."""
+def main() -> int:
+    """Read, score, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", metavar="NAME", help="only this script (repeatable)")
-    parser.add_argument("--limit-s", type=float, help="begin no further script after so many seconds")
-    parser.add_argument("--budget", help="passed on to hotlap speedup")
-    parser.add_argument("--threads", help="OMP_NUM_THREADS of all runs, for a shared machine (default: all cores)")
-    parser.add_argument("--save", action="store_true", help=f"write bench/results/{NAME}.json")
+    parser.add_argument("rows", nargs="?", type=Path, default=FOLDER / "faults.json", help="default: %(default)s")
+    parser.add_argument("--save", action="store_true", help="write bench/results/prediction.json")
     args = parser.parse_args()
-    if args.threads:
-        os.environ["HOTLAP_BENCH_THREADS"] = args.threads
-    began, fresh, skipped = time.monotonic(), {}, []
-    for fault in faults(args.only):
-        if args.limit_s is not None and time.monotonic() - began > args.limit_s:
-            skipped.append(f"{fault.name}: no time left")
-            continue
-        if fault.missing:
-            skipped.append(f"{fault.name}: {', '.join(fault.missing)} not installed")
-            continue
-        fresh[fault.name] = examine(fault, args.budget)
-        for row in fresh[fault.name]:
-            print(told(fault.name, row), flush=True)
-        if args.save:
-            scripts = {**kept(), **fresh}
-            save(NAME, {"score": score(scripts), "threads": args.threads, "skipped": skipped, "scripts": scripts})
-    for line in skipped:
-        print(f"skipped {line}")
-    figures = score(fresh)
+    scripts = read(args.rows)
+    for name, rows in scripts.items():
+        for row in rows:
+            print(told(name, row))
+    figures = score(scripts)
     if figures["error_frac"] is None:
         print("no lever was measured that had a prediction")
-        return
+        return 1
+    if args.save:
+        save("prediction", {"score": figures, "scripts": scripts})
     for name, error in figures["error_by_lever"].items():
         print(f"{name:26s} median error {100 * error:.1f} % of the step")
     print(f"{figures['within_interval']} of {figures['levers']} predictions lie within the measured interval")
     print(f"median of predicted less measured: {100 * figures['signed_frac']:+.1f} % of the step")
     print(f"median absolute error over {figures['levers']} levers: {100 * figures['error_frac']:.1f} % of the step")
+    return 0
 
 
 if __name__ == "__main__":

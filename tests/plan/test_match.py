@@ -87,10 +87,3 @@ def test_prediction() -> None:
     assert predicted_ratio(0.0, Gain(0.0, 0.0, "prior")) == 1.0
     half = Gain(0.05, 0.05, "prior")
     assert combined_ratio(0.1, [half, half]) == 4.0 and combined_ratio(0.1, []) == 1.0
-
-
-def test_what_steadies_the_step_time_goes_first() -> None:
-    sins = findings_of("decode", "page-faults")
-    found = order(candidates(sins, machine_of(), ALL, NONE, NONE, [], set()))
-    best = max(found, key=lambda c: c.predicted)
-    assert found[0].lever == "allocator" != best.lever

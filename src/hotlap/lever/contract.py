@@ -125,7 +125,6 @@ class Lever(Protocol):
     """True: changes how the resident-batch step computes, so it belongs to the roof.
 
     Where it holds, a lever also says ``PROCESS_WIDE = True`` (it finds something to change in any process),
-    ``EARLY = True`` (what it treats makes trials of other levers noisy, so it is tried before them),
     ``DEVICE = "cuda"`` (it is for accelerators alone), ``IDLE_ON_CPU = True`` (without one it changes nothing),
     ``RANKS = True`` (it changes something in trainings of several ranks alone), ``AT_LAUNCH = True`` (its environment
     does everything; ``apply`` only looks whether it took hold), ``ADVICE = True`` (a person has to do it: ``settings``

@@ -31,8 +31,6 @@ class Candidate:
     predicted: float
     """Throughput ratio, from the middle of :attr:`gain`."""
     gain: Gain
-    early: bool = False
-    """Whether it goes before the others: what it treats disturbs their trials."""
 
     @property
     def is_knob(self) -> bool:
@@ -127,6 +125,5 @@ def _next(lever: Lever, finding: Finding, findings: Findings, machine: Machine, 
             continue
         gain = lever.gain(finding, findings, setting)
         predicted = predicted_ratio(findings.throughput.step_s, gain)
-        early = bool(getattr(lever, "EARLY", False))
-        return Candidate(lever.ID, setting, lever.PRESERVES, finding.cause, predicted, gain, early)
+        return Candidate(lever.ID, setting, lever.PRESERVES, finding.cause, predicted, gain)
     return None

@@ -19,15 +19,13 @@ _TIE = 0.02
 def order(candidates: Sequence[Candidate], budget_s: float | None = None, steps: int | None = None) -> list[Candidate]:
     """Best predicted first; on a tie the one that changes less (bits, maths, distribution, goal), then by id.
 
-    Before all of them come the levers that steady the step time, since the others' trials are measured in its noise.
-
     ``budget_s``: seconds left for trials, None unlimited. ``steps``: how many steps the user's run will take, None
     unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out.
     """
     affordable = [c for c in candidates if _pays(c, budget_s, steps)]
 
-    def rank(c: Candidate) -> tuple[bool, int, int, str]:
-        return not c.early, -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
+    def rank(c: Candidate) -> tuple[int, int, str]:
+        return -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
 
     return sorted(affordable, key=rank)
 

@@ -34,9 +34,6 @@ PRESERVES = "bits"
 CONFLICTS = ("allocator-preload",)
 NUMERIC = True
 PROCESS_WIDE = True
-EARLY = True
-"""glibc moves its own threshold as it goes, so that two launches of one script differ by up to a third: until that is
-settled, it disturbs every other trial."""
 
 _RULES = {"top_pad_bytes": Rule(int, 0, 1 << 30)}
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4

@@ -35,8 +35,6 @@ CONFLICTS = ("allocator",)
 NUMERIC = True
 PROCESS_WIDE = True
 AT_LAUNCH = True
-EARLY = True
-"""As with the lever allocator: what glibc does by itself differs between launches."""
 
 _RULES = {"library": Rule(str)}
 _VARIABLE = "LD_PRELOAD"
