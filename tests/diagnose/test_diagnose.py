@@ -66,6 +66,20 @@ def test_confirmed_by_taking_it_away() -> None:
         with_ablation(found, "forward", None, "")
 
 
+def test_loading_that_slows_the_compute_after_it_is_counted_to_loading() -> None:
+    before = judge(slow_loader())
+    model = before.step_model
+    ratio = 2 * before.throughput.step_s / model.compute_s  # without data the step takes half of the compute seen
+    after = with_ablation(before, "data", Interval(ratio, 0.9 * ratio, 1.1 * ratio), "").step_model
+    assert after.compute_s == pytest.approx(0.5 * model.compute_s, rel=0.05)
+    assert after.data_wait_s + after.compute_s == pytest.approx(model.data_wait_s + model.compute_s)
+    assert after.load_s is not None and model.load_s is not None
+    assert after.load_s - model.load_s == pytest.approx(after.data_wait_s - model.data_wait_s)
+    unsure = with_ablation(before, "data", Interval(ratio, 0.9, 2 * ratio), "").step_model
+    waited = with_ablation(before, "data", Interval(1.1, 1.05, 1.15), "").step_model
+    assert unsure == waited == model
+
+
 def test_nothing_to_gain_only_at_the_roof() -> None:
     found = judge(healthy())
     at_roof = with_roof(found, Roof(1000.0, 0.02, 0.95, "resident batch"))

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotlap.records.call import ABLATIONS
-from hotlap.records.findings import Finding, Findings
+from hotlap.records.findings import Finding, Findings, StepModel
 from hotlap.records.trials import Interval
 
 __all__ = ["GAINED_NOTHING", "with_ablation"]
 
 GAINED_NOTHING = 1.02
 """A ratio below this, without the cause, says that it was none; above it, the trial was too short to be sure."""
+
+LEAST_COMPUTE = 0.1
+"""Share of the compute seen that is left to compute, whatever a noisy trial says."""
 
 
 def _judge(finding: Finding, ablation: str, ratio: Interval | None, reason: str) -> Finding:
@@ -37,4 +40,28 @@ def with_ablation(findings: Findings, ablation: str, ratio: Interval | None, rea
     if ablation not in ABLATIONS:
         raise ValueError(f"{ablation!r} cannot be taken away; known: {', '.join(ABLATIONS)}.")
     judged = [_judge(f, ablation, ratio, reason) if f.ablation == ablation else f for f in findings.findings]
-    return replace(findings, findings=judged)
+    model = findings.step_model
+    if ablation == "data" and ratio is not None and ratio.low > 1.0:
+        model = _told_by_data(model, findings.throughput.step_s * (1 - 1 / ratio.ratio))
+    return replace(findings, findings=judged, step_model=model)
+
+
+def _told_by_data(model: StepModel, cost_s: float) -> StepModel:
+    """The step model after loading was taken away, which saved ``cost_s`` per step.
+
+    More than was waited for: loading in the training's own process also slows what comes after it (numpy's threads spin
+    on the cores that torch's then want, its memory pushes the weights out of the caches). That part of compute goes
+    with the loading, so it is counted to it. Workers are another matter: they load beside compute.
+    """
+    more = min(cost_s - model.data_wait_s - model.epoch_start_s, (1 - LEAST_COMPUTE) * model.compute_s)
+    if model.workers or more <= 0:
+        return model
+    load = model.load_s if model.load_s is not None else model.data_wait_s
+    grown = (load + more) / load if load > 0 else 1.0
+    return replace(
+        model,
+        data_wait_s=model.data_wait_s + more,
+        compute_s=model.compute_s - more,
+        load_s=None if model.load_s is None else model.load_s + more,
+        decode_s=None if model.decode_s is None else model.decode_s * grown,
+    )
