@@ -203,6 +203,30 @@ def test_autocast_gives_fp32_back_and_skips_what_has_no_parameters(target: Local
     assert target.changes == 1
 
 
+def test_autocast_leaves_a_margin_head_in_fp32(target: LocalTarget) -> None:
+    class Head(nn.Module):
+        def __init__(self, scalar: bool) -> None:
+            super().__init__()
+            self.weight, self.scalar = nn.Parameter(torch.randn(5, 8)), scalar
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+            scores = nn.functional.linear(nn.functional.normalize(x), nn.functional.normalize(self.weight))
+            seen.append(scores.dtype)
+            return (nn.functional.cross_entropy(scores, y), y) if self.scalar else scores
+
+    autocast.apply(target, {"dtype": "bf16"})
+    body, y = nn.Linear(8, 8), torch.tensor([1, 2])
+    for scalar, later in ((True, torch.float32), (False, torch.bfloat16)):
+        seen: list[torch.dtype] = []
+        head = Head(scalar)
+        for _ in range(3):
+            head(body(torch.randn(2, 8)), y)
+        assert seen == [torch.float32, later, later], "the first call tells whether it is a loss"
+    seen = []
+    Head(True)(torch.randn(2, 8), y)  # a model that gives its own loss is fed with data: it is the compute
+    assert seen == [torch.bfloat16]
+
+
 def test_loss_scale_shows_true_gradients_and_skips_overflow(target: LocalTarget) -> None:
     model = nn.Linear(3, 1)
     scale = LossScale(target, scale=1024.0)

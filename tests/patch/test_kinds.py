@@ -89,9 +89,23 @@ def test_every_call_of_the_model_and_nothing_twice() -> None:
     wrap = Edit("wrap_with", "s.py", 3, target="forwards", code=WITH)
     cast = Edit("replace_call", "s.py", 3, target="forwards", code=CAST)
     done = text(apply(source, wrap, cast, wrap, cast))
-    assert "        loss = head(model(x).float(), y).float()\n" in done
+    assert "        output = model(x).float()\n    loss = head(output, y)\n" in done
     assert "        return model(x).float().argmax(1)\n" in done
     assert done.count("autocast") == 2
+
+
+@pytest.mark.parametrize(("step", "inside"), [
+    ("e = model(x)\nloss, hits = head(e, y)\nloss.backward()", "e = model(x).float()"),
+    ("e = model(x)\nz = head(e)\nz.sum().backward()", "z = head(e).float()"),
+    ("loss = head(x, y)\nloss.backward()\ne = model(x)", "loss = head(x, y).float()"),
+])  # fmt: skip
+def test_only_what_makes_a_loss_of_another_model_s_output_stays_outside(step: str, inside: str) -> None:
+    source = f"import torch\n{step}\nn = [*model.parameters(), *head.parameters()]\n"
+    lines = [n for n, line in enumerate(source.splitlines(), 1) if "model(x)" in line or "head(" in line]
+    edits = [Edit("wrap_with", "s.py", n, target="forwards", code=WITH) for n in lines]
+    edits += [Edit("replace_call", "s.py", n, target="forwards", code=CAST) for n in lines]
+    done = text(apply(source, *edits))
+    assert f"    {inside}\n" in done and "    loss, hits" not in done and "float(), y).float()" not in done
 
 
 def test_an_output_that_is_no_tensor_is_not_cast() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.changes import Changes
-from hotlap.patch.models import model_calls
+from hotlap.patch.models import model_calls, model_names
 from hotlap.patch.source import Source, dotted
 from hotlap.records.edits import Edit
 
@@ -20,7 +20,8 @@ _NOT_OF_TENSORS = {"loss", "logits", "last_hidden_state", "hidden_states", "pool
 
 
 def forward_calls(source: Source, edit: Edit) -> list[cst.Call]:
-    """The model's calls on the edit's line; with target ``forwards`` all of the file outside of ``forward`` methods.
+    """The model's calls on the edit's line; with target ``forwards`` all of the file outside of ``forward`` methods
+    (but none that makes the loss of what another model gave).
 
     Innermost first, so that what is written for an outer call has the inner one done.
     """
@@ -30,7 +31,34 @@ def forward_calls(source: Source, edit: Edit) -> list[cst.Call]:
     if edit.target == "forwards":
         names = {dotted(c.func) for c in here}
         here = [c for c in source.of_type(cst.Call) if dotted(c.func) in names and not _in_forward(source, c)]
+        here = [c for c in here if not _makes_loss(source, c)]
     return here[::-1]
+
+
+def _makes_loss(source: Source, call: cst.Call) -> bool:
+    """``loss = head(model(x), y)``: a call on what another model gave, and its result is what backward starts from."""
+    import libcst as cst
+
+    statement = source.statement_of(call)
+    assign = statement.body[0] if statement is not None else None
+    if not isinstance(assign, cst.Assign) or assign.value is not call:
+        return False
+    target = assign.targets[0].target
+    first = target.elements[0].value if isinstance(target, cst.Tuple) and target.elements else target
+    name = dotted(first) or ""
+    scope: Any = source.function(call) or source.module
+    called = {dotted(c.func) for c in source.inside(scope, cst.Call)}
+    if f"{name}.backward" not in called and "loss" not in name.lower():
+        return False
+    known = model_names(source) - {dotted(call.func)}
+    given = {dotted(a.value) for a in call.args}
+    return any(dotted(c.func) in known for a in call.args for c in source.calls(a)) or any(
+        isinstance(other, cst.Assign)
+        and isinstance(other.value, cst.Call)
+        and dotted(other.value.func) in known
+        and dotted(other.targets[0].target) in given
+        for other in source.inside(scope, cst.Assign)
+    )
 
 
 def _in_forward(source: Source, call: cst.Call) -> bool:
@@ -83,10 +111,8 @@ def hoist(source: Source, changes: Changes, statement: cst.SimpleStatementLine, 
             others.append(parent)
         if isinstance(parent, cst.Lambda | cst.BaseComp | cst.IfExp | cst.BooleanOperation | cst.Await):
             return
-    from hotlap.patch.models import model_names
-
     known = model_names(source)
-    if statement in changes.hoisted or any(dotted(o.func) in known for o in others):
+    if statement in changes.hoisted or any(dotted(o.func) in known and not _makes_loss(source, o) for o in others):
         return
     shorter = [o for o in others if not _belongs(source, o, call)]
     if not shorter or len(statement.body) > 1:
