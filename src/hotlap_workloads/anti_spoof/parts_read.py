@@ -22,13 +22,9 @@ class PartReader:
     def __init__(self, s: SpoofSettings, context: Context) -> None:
         self._settings, self._context = s, context
         self._seen: list[Path] = []
-        self._made = context.data is None and not s.database
-        self.folder = context.data or Path(s.database)
-        if self._made:
-            self.folder = context.out / "made_data"
-            if context.ranks.first:
-                make_data(self.folder)
-            context.ranks.wait()
+        named = context.data or s.database
+        self._made = not named
+        self.folder = Path(named) if named else context.data_or_made(make_data)
 
     def clips(self, part: Part) -> Clips:
         """The recordings of a part."""

@@ -39,6 +39,16 @@ class Context:
     quarantine: bool = False
     say: Callable[[str], None] = print
 
+    def data_or_made(self, make: Callable[[Path], object]) -> Path:
+        """The data's folder, or that of a small set, which the first rank makes while the others wait."""
+        if self.data is not None:
+            return self.data
+        folder = self.out / "made_data"
+        if self.ranks.first:
+            make(folder)
+        self.ranks.wait()
+        return folder
+
 
 class Task(Protocol):
     """One training, assembled.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,9 @@ class FaceDistill:
 
     def build(self, settings: FaceSettings, context: Context) -> FaceTask:
         s = settings
-        data = _folder(context)
+        data = context.data_or_made(make_data)
+        if context.data is None:
+            context.say(f"No --data: training on {data}, made here, with small crops, batches and networks.")
         squares, light = train_squares(s, data), verification_sets(s, data)
         wanted = s.heavy_every_epochs > 0 or bool(s.heavy)
         heavy = heavy_sets(s, data) if wanted else None
@@ -117,18 +118,6 @@ class FaceDistill:
             embedder=Embedder(net, context, s.eval_batch_size, s.eval_workers, s.decode == "once"),
             sets=sets,
         )
-
-
-def _folder(context: Context) -> Path:
-    """The data's folder, or that of the self-made set."""
-    if context.data is not None:
-        return context.data
-    data = context.out / "made_data"
-    if context.ranks.first:
-        make_data(data)
-        context.say(f"No --data: training on {data}, made here, with small crops, batches and networks.")
-    context.ranks.wait()
-    return data
 
 
 def _student(s: FaceSettings) -> MobileFaceNet | IResNet:

@@ -107,12 +107,7 @@ class SpeakerVerify:
 
 def _folders(s: SpeakerSettings, context: Context) -> tuple[Path, NoiseFiles | None]:
     """The data's folder, and the noises where they are asked for."""
-    data, musan, rirs = context.data, s.musan, s.rirs
-    if data is None:
-        data = context.out / "made_data"
-        if context.ranks.first:
-            make_data(data)
-        context.ranks.wait()
+    data, musan, rirs = context.data_or_made(make_data), s.musan, s.rirs
     if s.augment == "none":
         return data, None
     if (data / "musan").is_dir() and (data / "rirs").is_dir():

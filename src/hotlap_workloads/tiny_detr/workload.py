@@ -97,7 +97,7 @@ class TinyDetrWorkload:
 
     def build(self, settings: TinySettings, context: Context) -> TinyTask:
         s = settings
-        data = _folder(context)
+        data = context.data_or_made(make_data)
         listed = [read_coco(data / name, data / s.image_folder) for name in (s.train_json, s.eval_json)]
         train, test = _usable(listed, context)
         _compare(train, test)
@@ -129,16 +129,6 @@ class TinyDetrWorkload:
             collate=Padder(_worst(train, s.size_high if s.multi_scale else s.size, s)),
             scorer=scorer,
         )
-
-
-def _folder(context: Context) -> Path:
-    if context.data is not None:
-        return context.data
-    data = context.out / "made_data"
-    if context.ranks.first:
-        make_data(data)
-    context.ranks.wait()
-    return data
 
 
 def _usable(sets: list[CocoSet], context: Context) -> list[CocoSet]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -57,7 +56,7 @@ class TwinVerify:
 
     def build(self, settings: TwinSettings, context: Context) -> TwinTask:
         s = settings
-        data = _folder(context)
+        data = context.data_or_made(make_data)
         made = read_optimized(data) if is_optimized(data) else None
         album, splits = (made.album, made.splits) if made else read_people(s, data)
         if context.quarantine and made is None:
@@ -84,16 +83,6 @@ class TwinVerify:
             collate=as_batch if s.branches == "joint" else None,
             scorer=partial(_scorer, s, objective, pixels, (album, splits), context),
         )
-
-
-def _folder(context: Context) -> Path:
-    if context.data is not None:
-        return context.data
-    data = context.out / "made_data"
-    if context.ranks.first:
-        make_data(data)
-    context.ranks.wait()
-    return data
 
 
 def _readable(album: Album, size: int, context: Context) -> Album:
