@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
-from hotlap_workloads.engine.order import Order
 from hotlap_workloads.engine.quarantine import quarantined
+from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context, TrainSet
 from hotlap_workloads.errors import SettingsError, WorkloadError
 from hotlap_workloads.parts.audio_file import read_wave
@@ -29,7 +28,7 @@ from hotlap_workloads.speaker_verify.presets import ALIASES, PRESETS
 from hotlap_workloads.speaker_verify.scoring import EvalCrops, FromFiles, Scorer
 from hotlap_workloads.speaker_verify.settings import PAIR_LOSSES, SpeakerSettings
 
-__all__ = ["WORKLOAD", "SpeakerObjective", "SpeakerTask"]
+__all__ = ["WORKLOAD", "SpeakerObjective"]
 
 
 class SpeakerObjective(nn.Module):
@@ -48,22 +47,6 @@ class SpeakerObjective(nn.Module):
         return said
 
 
-@dataclass
-class SpeakerTask:
-    """What the engine trains. ``scorer(heavy)`` opens the trials, when they are first needed."""
-
-    objective: nn.Module
-    train_set: TrainSet
-    order: Order
-    stages: Sequence[nn.Module]
-    collate: Callable[[list[Any]], Any] | None
-    scorer: Callable[[bool], Scorer]
-
-    def evaluate(self, heavy: bool) -> dict[str, float]:
-        measured = self.scorer(heavy).measure()
-        return {f"heavy_{name}": value for name, value in measured.items()} if heavy else measured
-
-
 class SpeakerVerify:
     """The workload of this name."""
 
@@ -72,7 +55,7 @@ class SpeakerVerify:
     presets = PRESETS
     aliases = ALIASES
 
-    def build(self, settings: SpeakerSettings, context: Context) -> SpeakerTask:
+    def build(self, settings: SpeakerSettings, context: Context) -> ScoredTask:
         s = settings
         data, noises = _folders(s, context)
         utterances = read_train_list(data / s.train_list, data / s.wav_folder)
@@ -95,7 +78,7 @@ class SpeakerVerify:
             found = read_trials(data / s.heavy_trials, data / s.wav_folder) if heavy else trials
             return _scorer(s, net, found, context, "heavy" if heavy else "trials")
 
-        return SpeakerTask(
+        return ScoredTask(
             objective=SpeakerObjective(net, make_loss(s, len(utterances.speakers)), on_device),
             train_set=train_set,
             order=ClassGroups(utterances.labels, s.seed, s.group),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hotlap_workloads.engine.order import Draw, Order, Shuffled
+from hotlap_workloads.engine.order import Draw, Shuffled
 from hotlap_workloads.engine.quarantine import quarantined
+from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.coco_json import CocoSet, read_coco
@@ -63,20 +63,10 @@ class TinyObjective(nn.Module):
         self.net.compile(*args, **kwargs)
 
 
-@dataclass
-class TinyTask:
-    """What the engine trains. ``scorer(heavy)`` reads the annotations when they are first needed."""
+class TinyTask(ScoredTask):
+    """A scored task that knows its largest batch."""
 
-    objective: nn.Module
     train_set: TrainImages
-    order: Order
-    stages: Sequence[nn.Module]
-    collate: Callable[[list[Any]], Any] | None
-    scorer: Callable[[bool], Scorer]
-
-    def evaluate(self, heavy: bool) -> dict[str, float]:
-        measured = self.scorer(heavy).measure()
-        return {f"heavy_{name}": value for name, value in measured.items()} if heavy else measured
 
     def heaviest(self, batch_size: int) -> list[Draw]:
         """What takes the most memory: the longest images at the largest scale. For the batch-size search."""

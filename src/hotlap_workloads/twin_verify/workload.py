@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from torch import nn
-
-from hotlap_workloads.engine.order import Order
 from hotlap_workloads.engine.quarantine import quarantined
-from hotlap_workloads.engine.task import Context, TrainSet
+from hotlap_workloads.engine.scored_task import ScoredTask
+from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError, SettingsError
 from hotlap_workloads.parts.sized_image import read_sized
 from hotlap_workloads.twin_verify.album import Album
@@ -27,23 +22,7 @@ from hotlap_workloads.twin_verify.settings import TwinSettings
 from hotlap_workloads.twin_verify.splits import read_people
 from hotlap_workloads.twin_verify.trials import make_trials
 
-__all__ = ["WORKLOAD", "TwinTask"]
-
-
-@dataclass
-class TwinTask:
-    """What the engine trains. ``scorer(heavy)`` has the trials of the validation split, or of the test split."""
-
-    objective: nn.Module
-    train_set: TrainSet
-    order: Order
-    stages: Sequence[nn.Module]
-    collate: Callable[[list[Any]], Any] | None
-    scorer: Callable[[bool], Scorer]
-
-    def evaluate(self, heavy: bool) -> dict[str, float]:
-        found = self.scorer(heavy).measure()
-        return {f"heavy_{name}": value for name, value in found.items()} if heavy else found
+__all__ = ["WORKLOAD"]
 
 
 class TwinVerify:
@@ -54,7 +33,7 @@ class TwinVerify:
     presets = PRESETS
     aliases = ALIASES
 
-    def build(self, settings: TwinSettings, context: Context) -> TwinTask:
+    def build(self, settings: TwinSettings, context: Context) -> ScoredTask:
         s = settings
         data = context.data_or_made(make_data)
         made = read_optimized(data) if is_optimized(data) else None
@@ -75,7 +54,7 @@ class TwinVerify:
         pixels = _pixels(s, album, made, context)
         objective = TwinObjective(s)
         kind = BatchOfPairs if s.branches == "joint" else OnePair
-        return TwinTask(
+        return ScoredTask(
             objective=objective,
             train_set=kind(groups, count, pixels, album.person_of(), s.seed if s.augment else None),
             order=PairOrder(count, s.seed, 1 if s.batch_size % 2 else 2),
@@ -130,6 +109,7 @@ def _scorer(
     context: Context,
     heavy: bool,
 ) -> Scorer:
+    """Of the validation split, or of the test split."""
     album, splits = people
     trials = make_trials(album, splits["test" if heavy else "val"], s.trials_per_image, s.twin_share)
     return Scorer(objective, pixels, trials, s, context.device, context.ranks)
