@@ -157,7 +157,7 @@ def test_folders_and_lists(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("1 train/a/0.jpg\n")
     with pytest.raises(DataError, match=r"one\.txt: holds photos of 1 persons"):
         photos_in_list(tmp_path / "one.txt")
-    with pytest.raises(DataError, match=r"gone\.jpg: cannot be read"):
+    with pytest.raises(DataError, match=r"gone\.jpg: does not exist"):
         (tmp_path / "list.txt").write_text("0 gone.jpg\n1 train/a/0.jpg\n")
         photos_in_list(tmp_path / "list.txt").read(0)
 

@@ -30,7 +30,8 @@ from hotlap_workloads.engine.task import Context
 from hotlap_workloads.parts.coco_json import read_coco
 from hotlap_workloads.tiny_detr.augment_batch import BatchAugment
 from hotlap_workloads.tiny_detr.augment_sample import BLUR_PX, CLIP, TILES, SampleAugment, blurred, equalised
-from hotlap_workloads.tiny_detr.data import FromFiles, Padder, TrainImages
+from hotlap_workloads.tiny_detr.data import Padder, TrainImages
+from hotlap_workloads.tiny_detr.files import FromFiles
 from hotlap_workloads.tiny_detr.image_bank import ImageBank, build_bank
 from hotlap_workloads.tiny_detr.made_data import make_data
 from hotlap_workloads.tiny_detr.presets import PRESETS
@@ -273,11 +274,11 @@ def test_a_cut_image_stops_the_training_or_is_quarantined(
     more = ["--set", f"workers={int(preset == 'slow')}", "--set", "max_steps=5"]
     assert train.main(command(data, tmp_path / "run", *more, preset=preset)) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"{cut}: is no readable image") and len(error.splitlines()) == 1
+    assert error.startswith(f"{cut}: is cut short") and len(error.splitlines()) == 1
     if preset == "fast":
         assert train.main(command(data, tmp_path / "run", "--quarantine")) == 0
         listed = (tmp_path / "run/quarantine.txt").read_text()
-        assert listed.startswith(f"{cut}\tis no readable image") and listed.count("\n") == 1
+        assert listed.startswith(f"{cut}\tis cut short") and listed.count("\n") == 1
 
 
 def test_a_box_outside_its_image_stops_the_training_or_is_quarantined(
@@ -294,7 +295,7 @@ def test_a_box_outside_its_image_stops_the_training_or_is_quarantined(
     assert train.main(command(data, tmp_path / "run", "--quarantine")) == 0
     listed = (tmp_path / "run/quarantine.txt").read_text()
     assert listed.count("\n") == 3 and "lies outside of the image" in listed
-    assert "gone.jpg\tcannot be read" in listed and "and its annotations are for" in listed
+    assert "gone.jpg\tdoes not exist" in listed and "and its annotations are for" in listed
 
 
 def test_without_data_it_makes_its_own(tmp_path: Path) -> None:

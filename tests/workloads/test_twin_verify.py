@@ -214,12 +214,12 @@ def test_a_cut_image_stops_the_training_or_is_quarantined(
     for preset, workers in (("slow", "0"), ("slow", "1"), ("fast", "0")):
         assert train.main([*command, "--preset", preset, "--set", f"workers={workers}"]) == 1
         error = capsys.readouterr().err
-        assert error.startswith(str(data)) and ".jpg: is no whole image" in error and error.count("\n") == 1, error
+        assert error.startswith(str(data)) and ".jpg: is cut short" in error and error.count("\n") == 1, error
     for preset in ("slow", "fast"):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         assert train.main([*command, "--preset", preset, "--quarantine", *SLOW]) == 0
         listed = (tmp_path / "run/quarantine.txt").read_text().splitlines()
-        assert len(listed) == 6 * len(train_people) and all("\tis no whole image" in line for line in listed)
+        assert len(listed) == 6 * len(train_people) and all("\tis cut short" in line for line in listed)
         assert rows(tmp_path / "run")[-1]["eer"] <= 1
 
 

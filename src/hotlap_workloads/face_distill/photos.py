@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from hotlap_workloads.errors import DataError
-from hotlap_workloads.parts.face_image import read_bytes
+from hotlap_workloads.parts.image_file import read_bytes
 from hotlap_workloads.parts.trials import fields
 
 __all__ = ["SUFFIXES", "FilePhotos", "Kept", "Photos", "photos_in_folder", "photos_in_list"]

@@ -19,7 +19,8 @@ from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.face_distill.photos import Kept, Photos
-from hotlap_workloads.parts.face_image import Pixels, align, square
+from hotlap_workloads.parts.face_image import align, square
+from hotlap_workloads.parts.image_file import Pixels
 
 __all__ = ["Squares", "packed", "unreadable"]
 

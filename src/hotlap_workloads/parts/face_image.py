@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
-from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.image_file import Pixels, open_rgb
 
-__all__ = ["ARCFACE_POINTS", "Pixels", "align", "read_bytes", "similarity", "square"]
+__all__ = ["ARCFACE_POINTS", "align", "similarity", "square"]
 
-Pixels = NDArray[np.uint8]
 Points = NDArray[np.float64]
 
 ARCFACE_POINTS: Points = np.array(
@@ -23,20 +18,9 @@ ARCFACE_POINTS: Points = np.array(
 """Eyes, nose, corners of the mouth (x, y) in a crop of 112: the template of ArcFace (Deng et al. 2019)."""
 
 
-def read_bytes(path: Path) -> bytes:
-    """The file's bytes, or an error that names it."""
-    try:
-        content = path.read_bytes()
-    except OSError as err:
-        raise DataError(path, f"cannot be read: {err.strerror}.") from err
-    if not content:
-        raise DataError(path, "is empty.")
-    return content
-
-
 def square(content: bytes, where: object, size: int, middle: int = 0) -> Pixels:
     """(size, size, 3), RGB: the largest square in the middle, or one of ``middle`` pixels, resized where it differs."""
-    image = _decoded(content, where)
+    image = open_rgb(content, where)
     width, height = image.size
     side = min(width, height, middle or min(width, height))
     left, top = (width - side) // 2, (height - side) // 2
@@ -49,7 +33,7 @@ def square(content: bytes, where: object, size: int, middle: int = 0) -> Pixels:
 
 def align(content: bytes, where: object, size: int, points: Points) -> Pixels:
     """(size, size, 3), RGB: turned, scaled and moved so that the five landmarks lie where ArcFace expects them."""
-    image = _decoded(content, where)
+    image = open_rgb(content, where)
     scale = size / 112
     back = similarity(ARCFACE_POINTS * scale, points)  # Pillow asks where each pixel of the result comes from
     # a pixel's centre lies at .5 for Pillow, at .0 for the landmarks
@@ -67,15 +51,3 @@ def similarity(source: Points, target: Points) -> Points:
     turn = left @ np.diag(sign) @ right
     turn = turn * ((stretch * sign).sum() / a.var(axis=0).sum())
     return np.column_stack([turn, to_mean - turn @ from_mean])
-
-
-def _decoded(content: bytes, where: object) -> Any:
-    try:
-        return Image.open(io.BytesIO(content)).convert("RGB")
-    except UnidentifiedImageError as err:
-        raise DataError(where, "is no readable image: its beginning is that of no known format.") from err
-    except Exception as err:  # Pillow's readers raise whatever they like on damaged files
-        what = " ".join(str(err).split())
-        if "truncated" in what.lower():
-            raise DataError(where, "is cut short.", "Copy it again.") from err
-        raise DataError(where, f"is no readable image: {type(err).__name__}: {what[:120]}") from err

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import correlate
 
-from hotlap_workloads.tiny_detr.image_file import Pixels
+from hotlap_workloads.parts.image_file import Pixels
 
 __all__ = ["BLUR_PX", "BLUR_SHARE", "CLAHE_SHARE", "CLIP", "TILES", "SampleAugment", "blurred", "equalised"]
 

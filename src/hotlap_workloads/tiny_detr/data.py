@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +12,13 @@ from numpy.typing import NDArray
 
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.parts.coco_json import CocoSet
+from hotlap_workloads.parts.image_file import Pixels
 from hotlap_workloads.tiny_detr.augment_sample import SampleAugment
-from hotlap_workloads.tiny_detr.image_file import Pixels, read_image, resized
+from hotlap_workloads.tiny_detr.files import resized
 from hotlap_workloads.tiny_detr.settings import TinySettings
 from hotlap_workloads.tiny_detr.shapes import STEP_PX, fitted, padded
 
-__all__ = ["MEAN", "STD", "EvalImages", "FromFiles", "Padder", "Sample", "TrainImages"]
+__all__ = ["MEAN", "STD", "EvalImages", "Padder", "Sample", "TrainImages"]
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Of ImageNet, with which backbones are trained."""
@@ -31,17 +30,6 @@ class Sample(NamedTuple):
     image: NDArray[Any]
     boxes: NDArray[np.float32]
     labels: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class FromFiles:
-    """Decodes image number i. A class, so that loading processes can be started with it."""
-
-    paths: Sequence[Path]
-    sizes: Sequence[tuple[int, int]]
-
-    def __call__(self, number: int) -> Pixels:
-        return read_image(self.paths[number], self.sizes[number])
 
 
 class TrainImages:

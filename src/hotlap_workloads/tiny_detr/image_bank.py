@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap_workloads.tiny_detr.image_file import Pixels, read_image, resized
+from hotlap_workloads.parts.image_file import Pixels
+from hotlap_workloads.tiny_detr.files import FromFiles, resized
 from hotlap_workloads.tiny_detr.shapes import fitted
 
 __all__ = ["ImageBank", "build_bank"]
@@ -48,8 +49,10 @@ def build_bank(paths: Sequence[Path], sizes: Sequence[tuple[int, int]], most: tu
     folder.mkdir(parents=True, exist_ok=True)
     manifest.unlink(missing_ok=True)
 
+    files = FromFiles(paths, sizes)
+
     def decoded(row: int) -> Pixels:
-        pixels = read_image(paths[row], sizes[row])
+        pixels = files(row)
         size = fitted(sizes[row], *most)
         return resized(pixels, size) if size[0] < sizes[row][0] else pixels
 

@@ -16,10 +16,11 @@ from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.coco_json import CocoSet, read_coco
+from hotlap_workloads.parts.image_file import Pixels
 from hotlap_workloads.tiny_detr.augment_batch import BatchAugment
-from hotlap_workloads.tiny_detr.data import MEAN, STD, EvalImages, FromFiles, Padder, TrainImages
+from hotlap_workloads.tiny_detr.data import MEAN, STD, EvalImages, Padder, TrainImages
+from hotlap_workloads.tiny_detr.files import FromFiles
 from hotlap_workloads.tiny_detr.image_bank import ImageBank, build_bank
-from hotlap_workloads.tiny_detr.image_file import Pixels, read_image
 from hotlap_workloads.tiny_detr.losses import SetLoss
 from hotlap_workloads.tiny_detr.made_data import make_data
 from hotlap_workloads.tiny_detr.model import TinyDetr
@@ -131,7 +132,7 @@ def _usable(sets: list[CocoSet], context: Context) -> list[CocoSet]:
 
     def read(path: Path) -> None:
         coco, row = known[path]
-        read_image(path, coco.sizes[row])
+        FromFiles(coco.paths, coco.sizes)(row)
         if fault := coco.fault(row):
             raise DataError(path, fault)
 

@@ -19,10 +19,9 @@ from hotlap_workloads.engine.machine import read_machine
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.errors import SettingsError, WorkloadError
-from hotlap_workloads.parts.sized_image import read_sized
 from hotlap_workloads.twin_verify.optimized import write_optimized
 from hotlap_workloads.twin_verify.pairs import PairLaw, compute_pairs
-from hotlap_workloads.twin_verify.pixels import pack_images
+from hotlap_workloads.twin_verify.pixels import pack_images, read_sized
 from hotlap_workloads.twin_verify.settings import TwinSettings
 from hotlap_workloads.twin_verify.splits import read_people
 

@@ -11,22 +11,32 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from hotlap.pack import HotlapError, Pack, PackSettings, pack
 from hotlap.pack.gather import gather_rows
 from hotlap.pack.manifest import MANIFEST
 from hotlap_workloads.errors import DataError
-from hotlap_workloads.parts.sized_image import read_sized
+from hotlap_workloads.parts.image_file import open_rgb
 from hotlap_workloads.twin_verify.album import Album
 
-__all__ = ["FromFiles", "FromPack", "ImageSource", "Pixels", "pack_images"]
+__all__ = ["FromFiles", "FromPack", "ImageSource", "Pixels", "pack_images", "read_sized"]
 
 
 class Pixels(Protocol):
     """Images by their numbers in the album."""
 
     def __call__(self, numbers: Sequence[int]) -> Tensor: ...
+
+
+def read_sized(path: Path, size: int) -> NDArray[np.uint8]:
+    """(3, size, size), RGB by planes, resized with bilinear weights over all pixels that it covers."""
+    image = open_rgb(path, path)
+    if image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError, SettingsError
-from hotlap_workloads.parts.sized_image import read_sized
 from hotlap_workloads.twin_verify.album import Album
 from hotlap_workloads.twin_verify.data import BatchOfPairs, OnePair, as_batch
 from hotlap_workloads.twin_verify.made_data import make_data
 from hotlap_workloads.twin_verify.objective import TwinObjective
 from hotlap_workloads.twin_verify.optimized import Optimized, is_optimized, read_optimized
 from hotlap_workloads.twin_verify.pairs import Groups, PairLaw, PairOrder, PairTable, compute_pairs
-from hotlap_workloads.twin_verify.pixels import FromFiles, FromPack, Pixels, pack_images
+from hotlap_workloads.twin_verify.pixels import FromFiles, FromPack, Pixels, pack_images, read_sized
 from hotlap_workloads.twin_verify.presets import ALIASES, PRESETS
 from hotlap_workloads.twin_verify.scoring import Scorer
 from hotlap_workloads.twin_verify.settings import TwinSettings
