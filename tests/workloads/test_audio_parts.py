@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +11,12 @@ import pytest
 import soundfile
 import torch
 
+from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.errors import DataError
-from hotlap_workloads.parts.audio_file import read_wave
+from hotlap_workloads.parts.audio_file import FromFiles, Wave, read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
-from hotlap_workloads.parts.clip_bank import ClipBank, build_bank
 from hotlap_workloads.parts.crop import crop_at, even_crops
+from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.parts.spectrogram import LogMel, mel_filters
 
 
@@ -82,12 +85,30 @@ def test_crops() -> None:
 
 def test_a_bank_gives_what_the_files_hold_and_notices_a_changed_file(tmp_path: Path) -> None:
     paths = [written(tmp_path / f"{i}.wav", 0.1 * (i + 1)) for i in range(3)]
-    build_bank(paths, tmp_path / "bank")
-    bank = ClipBank(tmp_path / "bank")
-    assert len(bank) == 3 and all(np.array_equal(bank[i], read_wave(p)) for i, p in enumerate(paths))
+
+    def bank(read: Callable[[int], Wave], made: str = "waves") -> FlatBank[np.int16]:
+        return flat_bank(tmp_path / "bank", paths, read, np.int16, Ranks(), made)
+
+    def is_whole(found: FlatBank[np.int16]) -> bool:
+        return all(np.array_equal(found(i), read_wave(path)) for i, path in enumerate(paths))
+
+    def stops(number: int) -> Wave:
+        if number == 1:
+            raise RuntimeError("stopped")
+        return np.zeros(5, np.int16)
+
+    first = bank(FromFiles(paths))
+    sent = pickle.dumps(first)
+    assert is_whole(first) and len(sent) < 1000 and is_whole(pickle.loads(sent))
+    assert is_whole(bank(stops))  # which nobody asked
+    with pytest.raises(RuntimeError, match="stopped"):
+        bank(stops, "other")
+    assert is_whole(bank(FromFiles(paths)))  # begun again
     written(paths[1], 0.7)
-    build_bank(paths, tmp_path / "bank")
-    assert np.array_equal(ClipBank(tmp_path / "bank")[1], read_wave(paths[1]))
+    assert is_whole(bank(FromFiles(paths)))
+    paths[2].unlink()
+    with pytest.raises(DataError, match=r"2\.wav: cannot be read: No such file"):
+        bank(FromFiles(paths))
 
 
 @pytest.mark.parametrize(("grain", "batch"), [(1, 6), (2, 8), (1, 20)])

@@ -252,7 +252,7 @@ def test_data_are_staged_on_a_local_disk_first(made: Path, tmp_path: Path, capsy
     assert train.main([*command, "--set", f"stage_to={local}"]) == 0
     assert "is staged in" in capsys.readouterr().out
     listed = json.loads((tmp_path / "run/train.bank/files.json").read_text())
-    assert all(path.startswith(str(local)) for path, *_ in listed)
+    assert all(path.startswith(str(local)) for path, *_ in listed["files"])
     assert (local / "train_list.txt").read_bytes() == (made / "train_list.txt").read_bytes()
 
 

@@ -26,13 +26,14 @@ from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.batch_search import find_batch_size, load
 from hotlap_workloads.engine.machine import Machine, check_machine
 from hotlap_workloads.engine.order import Draw, Position, RankBatches
+from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.parts.coco_json import read_coco
+from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.tiny_detr.augment_batch import BatchAugment
 from hotlap_workloads.tiny_detr.augment_sample import BLUR_PX, CLIP, TILES, SampleAugment, blurred, equalised
 from hotlap_workloads.tiny_detr.data import Padder, TrainImages
-from hotlap_workloads.tiny_detr.files import FromFiles
-from hotlap_workloads.tiny_detr.image_bank import ImageBank, build_bank
+from hotlap_workloads.tiny_detr.files import FromFiles, resized
 from hotlap_workloads.tiny_detr.made_data import make_data
 from hotlap_workloads.tiny_detr.presets import PRESETS
 from hotlap_workloads.tiny_detr.settings import TinySettings
@@ -241,13 +242,18 @@ def test_padding_changes_no_prediction(made: Path, tmp_path: Path) -> None:
 
 def test_the_bank_holds_what_the_files_show_and_notices_change(made: Path, tmp_path: Path) -> None:
     coco = read_coco(made / "instances_val.json", made / "images")
-    most = (128, 160)
-    build_bank(coco.paths, coco.sizes, most, tmp_path)
-    bank, read = ImageBank(tmp_path), FromFiles(coco.paths, coco.sizes)
-    assert {min(bank(row).shape[:2]) for row in range(5)} == {128} or max(max(bank(row).shape[:2]) for row in range(5))
-    build_bank(coco.paths, coco.sizes, (1000, 1000), tmp_path)
-    bank = ImageBank(tmp_path)
-    assert all(np.array_equal(bank(row), read(row)) for row in range(5))
+    read = FromFiles(coco.paths, coco.sizes)
+
+    def bank(most: tuple[int, int]) -> FlatBank[np.uint8]:
+        smaller = FromFiles(coco.paths, coco.sizes, most)
+        return flat_bank(tmp_path, coco.paths, smaller, np.uint8, Ranks(), most)
+
+    small = bank((128, 160))
+    for row in range(5):
+        width, height = fitted(coco.sizes[row], 128, 160)
+        assert max(coco.sizes[row]) > 160 and np.array_equal(small(row), resized(read(row), (width, height)))
+    whole = bank((1000, 1000))
+    assert all(np.array_equal(whole(row), read(row)) for row in range(5))
 
 
 def replaced(made: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from hotlap_workloads.anti_spoof.clips import Clips
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.parts.audio_file import Wave, read_wave
-from hotlap_workloads.parts.clip_bank import ClipBank
 from hotlap_workloads.parts.crop import crop_at
+from hotlap_workloads.parts.flat_bank import FlatBank
 
 __all__ = ["BankClips", "FileClips", "as_batch"]
 
@@ -42,7 +42,9 @@ class FileClips:
 class BankClips:
     """A whole batch at once from decoded recordings, as int16: the device makes floats and features of them."""
 
-    def __init__(self, clips: Clips, samples: int, bank: ClipBank, features: nn.Module | None, at_random: bool) -> None:
+    def __init__(
+        self, clips: Clips, samples: int, bank: FlatBank[np.int16], features: nn.Module | None, at_random: bool
+    ) -> None:
         self.clips, self.samples, self.bank = clips, samples, bank
         self.features, self.at_random = features, at_random
 
@@ -56,7 +58,7 @@ class BankClips:
     def __getitems__(self, draws: Sequence[Draw]) -> tuple[Tensor, Tensor]:
         waves = np.empty((len(draws), self.samples), np.int16)
         for out, draw in zip(waves, draws, strict=True):
-            out[:] = cut(self.bank[draw.row], self.samples, draw, self.at_random)
+            out[:] = cut(self.bank(draw.row), self.samples, draw, self.at_random)
         keys = torch.tensor([self.clips.keys[draw.row] for draw in draws])
         x = torch.from_numpy(waves)
         if self.features is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -23,7 +23,8 @@ from hotlap_workloads.anti_spoof.scoring import Feed, Scorer
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.engine.order import Order, Shuffled
 from hotlap_workloads.engine.task import Context, TrainSet
-from hotlap_workloads.parts.clip_bank import ClipBank, build_bank
+from hotlap_workloads.parts.audio_file import FromFiles
+from hotlap_workloads.parts.flat_bank import flat_bank
 
 __all__ = ["WORKLOAD", "SpoofObjective", "SpoofTask"]
 
@@ -122,15 +123,8 @@ def _data(s: SpoofSettings, clips: Clips, part: Part, context: Context) -> FileC
     features = None if on_device else make_front_end(s)
     if s.decode == "each_time":
         return FileClips(clips, s.samples, features, at_random=part == "train")
-    return BankClips(clips, s.samples, _bank(clips.paths, part, context), features, at_random=part == "train")
-
-
-def _bank(paths: Sequence[Path], name: str, context: Context) -> ClipBank:
-    folder = context.out / f"{name}.bank"
-    if context.ranks.first:
-        build_bank(paths, folder)
-    context.ranks.wait()
-    return ClipBank(folder)
+    bank = flat_bank(context.out / f"{part}.bank", clips.paths, FromFiles(clips.paths), np.int16, context.ranks)
+    return BankClips(clips, s.samples, bank, features, at_random=part == "train")
 
 
 WORKLOAD = AntiSpoof()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from hotlap_workloads.errors import DataError
 
-__all__ = ["RATE_HZ", "Wave", "read_wave"]
+__all__ = ["RATE_HZ", "FromFiles", "Wave", "read_wave"]
 
 RATE_HZ = 16_000
 Wave = NDArray[np.int16]
@@ -35,6 +37,16 @@ def read_wave(path: Path) -> Wave:
         raise DataError(path, "is empty.")
     mono: Wave = wave[:, 0] if wave.shape[1] == 1 else wave.mean(axis=1).astype(np.int16)
     return mono
+
+
+@dataclass(frozen=True)
+class FromFiles:
+    """Reads recording number i of a list. A class, so that loading processes can be started with it."""
+
+    paths: Sequence[Path]
+
+    def __call__(self, number: int) -> Wave:
+        return read_wave(self.paths[number])
 
 
 def _is_whole(path: Path) -> bool:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.parts.audio_file import read_wave
-from hotlap_workloads.parts.clip_bank import ClipBank
 from hotlap_workloads.parts.crop import crop_at
+from hotlap_workloads.parts.flat_bank import FlatBank
 from hotlap_workloads.speaker_verify.lists import TrainList
 
 __all__ = ["BankCrops", "FileCrops", "as_batch"]
@@ -42,7 +42,7 @@ class FileCrops:
 class BankCrops:
     """A whole batch at once from decoded utterances, as int16: the device makes floats of them."""
 
-    def __init__(self, utterances: TrainList, bank: ClipBank, samples: int, augment: Augment | None) -> None:
+    def __init__(self, utterances: TrainList, bank: FlatBank[np.int16], samples: int, augment: Augment | None) -> None:
         self.utterances, self.bank, self.samples, self.augment = utterances, bank, samples, augment
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class BankCrops:
     def __getitems__(self, draws: Sequence[Draw]) -> tuple[Tensor, Tensor]:
         waves = np.empty((len(draws), self.samples), np.int16 if self.augment is None else np.float32)
         for out, draw in zip(waves, draws, strict=True):
-            crop = crop_at(self.bank[draw.row], self.samples, random.Random(draw.seed).random())
+            crop = crop_at(self.bank(draw.row), self.samples, random.Random(draw.seed).random())
             out[:] = (
                 crop if self.augment is None else self.augment(crop.astype(np.float32) / np.float32(32768), draw.seed)
             )

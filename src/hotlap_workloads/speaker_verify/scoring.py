@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
 from hotlap_workloads.engine.ranks import Ranks
-from hotlap_workloads.parts.audio_file import Wave, read_wave
+from hotlap_workloads.parts.audio_file import Wave
 from hotlap_workloads.parts.crop import even_crops
 from hotlap_workloads.parts.trials import Trials
 from hotlap_workloads.parts.verification import eer, min_dcf
@@ -32,16 +31,6 @@ class EvalCrops:
 
     def __getitem__(self, number: int) -> Tensor:
         return torch.from_numpy(even_crops(self.read(number), self.samples, self.crops))
-
-
-@dataclass(frozen=True)
-class FromFiles:
-    """Reads file number i of a list. A class, so that loading processes can be started with it."""
-
-    paths: Sequence[Path]
-
-    def __call__(self, number: int) -> Wave:
-        return read_wave(self.paths[number])
 
 
 @dataclass(frozen=True)

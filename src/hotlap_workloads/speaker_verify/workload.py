@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context, TrainSet
 from hotlap_workloads.errors import SettingsError, WorkloadError
-from hotlap_workloads.parts.audio_file import read_wave
+from hotlap_workloads.parts.audio_file import FromFiles, Wave, read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
-from hotlap_workloads.parts.clip_bank import ClipBank, build_bank
+from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.parts.trials import Trials, read_trials
 from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
 from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
@@ -25,7 +25,7 @@ from hotlap_workloads.speaker_verify.made_data import make_data
 from hotlap_workloads.speaker_verify.model import SpeakerNet, samples_of
 from hotlap_workloads.speaker_verify.noises import NoiseFiles, find_noises
 from hotlap_workloads.speaker_verify.presets import ALIASES, PRESETS
-from hotlap_workloads.speaker_verify.scoring import EvalCrops, FromFiles, Scorer
+from hotlap_workloads.speaker_verify.scoring import EvalCrops, Scorer
 from hotlap_workloads.speaker_verify.settings import PAIR_LOSSES, SpeakerSettings
 
 __all__ = ["WORKLOAD", "SpeakerObjective"]
@@ -111,18 +111,14 @@ def _check(s: SpeakerSettings, speakers: int, context: Context) -> None:
         )
 
 
-def _bank(paths: Sequence[Path], name: str, context: Context) -> ClipBank:
-    folder = context.out / f"{name}.bank"
-    if context.ranks.first:
-        build_bank(paths, folder)
-    context.ranks.wait()
-    return ClipBank(folder)
+def _bank(paths: Sequence[Path], name: str, context: Context) -> FlatBank[np.int16]:
+    return flat_bank(context.out / f"{name}.bank", paths, FromFiles(paths), np.int16, context.ranks)
 
 
 def _scorer(s: SpeakerSettings, net: nn.Module, trials: Trials, context: Context, name: str) -> Scorer:
-    read: Callable[[int], Any] = FromFiles(trials.paths)
+    read: Callable[[int], Wave] = FromFiles(trials.paths)
     if s.decode == "once":
-        read = _bank(trials.paths, name, context).__getitem__
+        read = _bank(trials.paths, name, context)
     crops = EvalCrops(len(trials.paths), read, samples_of(s.eval_crop_s), s.eval_crops)
     return Scorer(net, crops, trials, context.device, context.ranks, s.eval_files_at_once, s.eval_workers, s.p_target)
 

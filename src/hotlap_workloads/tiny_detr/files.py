@@ -11,6 +11,7 @@ from PIL import Image
 
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.image_file import Pixels, open_rgb
+from hotlap_workloads.tiny_detr.shapes import fitted
 
 __all__ = ["FromFiles", "resized"]
 
@@ -19,18 +20,24 @@ __all__ = ["FromFiles", "resized"]
 class FromFiles:
     """Decodes image number i, (height, width, 3). A class, so that loading processes can be started with it.
 
-    ``sizes`` are (width, height), as the annotations have them.
+    ``sizes`` are (width, height), as the annotations have them. What is larger than ``most``, (short side, long side),
+    is made smaller.
     """
 
     paths: Sequence[Path]
     sizes: Sequence[tuple[int, int]]
+    most: tuple[int, int] | None = None
 
     def __call__(self, number: int) -> Pixels:
         path, (wide, tall) = self.paths[number], self.sizes[number]
         image = open_rgb(path, path)
         if image.size != (wide, tall):
             raise DataError(path, f"is {image.width} x {image.height}, and its annotations are for {wide} x {tall}.")
-        return np.asarray(image)
+        pixels = np.asarray(image)
+        if self.most is None:
+            return pixels
+        kept = fitted((wide, tall), *self.most)
+        return resized(pixels, kept) if kept[0] < wide else pixels
 
 
 def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,11 +17,11 @@ from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.coco_json import CocoSet, read_coco
+from hotlap_workloads.parts.flat_bank import flat_bank
 from hotlap_workloads.parts.image_file import Pixels
 from hotlap_workloads.tiny_detr.augment_batch import BatchAugment
 from hotlap_workloads.tiny_detr.data import MEAN, STD, EvalImages, Padder, TrainImages
 from hotlap_workloads.tiny_detr.files import FromFiles
-from hotlap_workloads.tiny_detr.image_bank import ImageBank, build_bank
 from hotlap_workloads.tiny_detr.losses import SetLoss
 from hotlap_workloads.tiny_detr.made_data import make_data
 from hotlap_workloads.tiny_detr.model import TinyDetr
@@ -154,11 +155,9 @@ def _worst(coco: CocoSet, short: int, s: TinySettings) -> tuple[int, int] | None
 def _reader(coco: CocoSet, s: TinySettings, context: Context, name: str) -> Callable[[int], Pixels]:
     if s.decode == "each_time":
         return FromFiles(coco.paths, coco.sizes)
-    folder = context.out / f"{name}.bank"
-    if context.ranks.first:
-        build_bank(coco.paths, coco.sizes, (max(s.size, s.size_high), s.longest), folder)
-    context.ranks.wait()
-    return ImageBank(folder)
+    most = (max(s.size, s.size_high), s.longest)
+    read = FromFiles(coco.paths, coco.sizes, most)
+    return flat_bank(context.out / f"{name}.bank", coco.paths, read, np.uint8, context.ranks, most)
 
 
 WORKLOAD = TinyDetrWorkload()

@@ -1,0 +1,88 @@
+"""Files decoded once into one flat file, then read through a memory map: no decoding in later epochs.
+
+The file holds the values of all arrays back to back. It is made anew when the list of files, any of them, or what was
+made of them has changed. Data beyond memory are no problem: the page cache keeps what it can.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap_workloads.engine.ranks import Ranks
+from hotlap_workloads.errors import DataError
+
+__all__ = ["FlatBank", "flat_bank"]
+
+T = TypeVar("T", bound=np.generic)
+THREADS = 4
+AT_ONCE = 64
+"""Decoded arrays that wait in memory to be written, at most."""
+
+
+class FlatBank(Generic[T]):
+    """Array number i is ``bank(i)``, without a copy."""
+
+    def __init__(self, folder: Path, kind: type[T]) -> None:
+        self._folder, self._kind = folder, kind
+        self._shapes: NDArray[np.int64] = np.load(folder / "shapes.npy")
+        self._begins = np.concatenate([[0], np.cumsum(self._shapes.prod(axis=1))])
+        self._values: NDArray[T] = np.asarray(np.memmap(folder / "values.bin", kind, "r"))
+
+    def __call__(self, number: int) -> NDArray[T]:
+        return self._values[self._begins[number] : self._begins[number + 1]].reshape(self._shapes[number])
+
+    def __reduce__(self) -> tuple[type[FlatBank[T]], tuple[Path, type[T]]]:
+        """A loading process opens the file; the values are not sent to it."""
+        return FlatBank, (self._folder, self._kind)
+
+
+def flat_bank(
+    folder: Path,
+    paths: Sequence[Path],
+    read: Callable[[int], NDArray[T]],
+    kind: type[T],
+    ranks: Ranks,
+    made: object = None,
+) -> FlatBank[T]:
+    """The bank in ``folder``, which the first rank fills unless that has been done. ``read(i)`` decodes file number i.
+
+    ``made`` says what is made of a file, where that can change: a bank of something else is made anew.
+    """
+    if ranks.first:
+        files = [[str(path), *_stamp(path)] for path in paths]
+        wanted, manifest = json.dumps({"kind": kind.__name__, "made": made, "files": files}), folder / "files.json"
+        if not (manifest.exists() and manifest.read_text(encoding="utf-8") == wanted):
+            folder.mkdir(parents=True, exist_ok=True)
+            manifest.unlink(missing_ok=True)
+            _fill(folder, len(paths), read, kind)
+            new = folder / "files.json.new"
+            new.write_text(wanted, encoding="utf-8")
+            os.replace(new, manifest)  # last: an interrupted build is begun again
+    ranks.wait()
+    return FlatBank(folder, kind)
+
+
+def _fill(folder: Path, count: int, read: Callable[[int], NDArray[T]], kind: type[T]) -> None:
+    shapes = []
+    with open(folder / "values.bin", "wb") as out, ThreadPoolExecutor(THREADS) as pool:
+        for begin in range(0, count, AT_ONCE):
+            for values in pool.map(read, range(begin, min(begin + AT_ONCE, count))):
+                shapes.append(values.shape)
+                np.ascontiguousarray(values, kind).tofile(out)
+    np.save(folder / "shapes.npy", np.array(shapes, np.int64))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError as err:
+        raise DataError(path, f"cannot be read: {err.strerror}.") from err
+    return status.st_size, status.st_mtime_ns
