@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.fields import fields, wrong_form
 
-__all__ = ["BONA_FIDE", "SPOOF", "Clips", "Row", "fields", "read_protocol"]
+__all__ = ["BONA_FIDE", "SPOOF", "Clips", "Row", "read_protocol"]
 
 SPOOF, BONA_FIDE = 0, 1
 KEYS = {"spoof": SPOOF, "bonafide": BONA_FIDE}
@@ -75,7 +76,7 @@ def read_protocol(file: Path, folder: Path, suffix: str = ".flac", must_exist: b
     for line, values in fields(file):
         form = form or FORMS.get(len(values), FORMS[5])
         if len(values) != len(form.words.split()):
-            raise DataError(file, f"line {line} has {len(values)} fields, not `{form.words}`: {' '.join(values)!r}")
+            raise wrong_form(file, line, values, form.words)
         name, attack, key = values[form.utterance], values[form.attack], values[form.key]
         if key not in KEYS:
             raise DataError(file, f"line {line}: the key is {key!r}, not bonafide or spoof.")
@@ -88,14 +89,3 @@ def read_protocol(file: Path, folder: Path, suffix: str = ".flac", must_exist: b
         first_line[name] = line
         rows.append((name, folder / (name + suffix), "-" if key == "bonafide" else attack, KEYS[key]))
     return Clips.of(rows).of_both_kinds(file)
-
-
-def fields(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and words of each line that is not empty."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as err:
-        raise DataError(file, f"cannot be read: {err.strerror}.", "--data names the folder that holds it.") from err
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            yield number, line.split()

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hotlap_workloads.anti_spoof.clips import fields
 from hotlap_workloads.errors import DataError, WorkloadError
+from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.verification import error_rates
 
 __all__ = ["AsvErrors", "asv_errors", "min_tdcf", "read_asv_scores"]
@@ -40,10 +40,7 @@ class AsvErrors:
 def read_asv_scores(file: Path) -> AsvErrors:
     """Lines ``SOURCE KEY SCORE``, the key target, nontarget or spoof."""
     scores: dict[str, list[float]] = {"target": [], "nontarget": [], "spoof": []}
-    for line, words in fields(file):
-        if len(words) != 3:
-            raise DataError(file, f"line {line} has {len(words)} fields, not `SOURCE KEY SCORE`: {' '.join(words)!r}")
-        _, key, score = words
+    for line, (_, key, score) in fields(file, "SOURCE KEY SCORE"):
         if key not in scores:
             raise DataError(file, f"line {line}: the key is {key!r}, not target, nontarget or spoof.")
         try:

@@ -14,7 +14,8 @@ from hotlap_workloads.face_distill.photos import SUFFIXES, FilePhotos, Photos, p
 from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.face_distill.squares import Squares
-from hotlap_workloads.parts.trials import fields, read_trials
+from hotlap_workloads.parts.fields import fields
+from hotlap_workloads.parts.trials import read_trials
 
 __all__ = ["heavy_sets", "train_squares", "verification_sets"]
 
@@ -87,7 +88,7 @@ def _templates(s: FaceSettings, folder: Path) -> TemplateSet:
     With ``meta/*_name_5pts_score.txt`` (photo, five landmarks, the detector's score) photos are aligned by it.
     """
     listed = _one(folder, "meta/*_face_tid_mid.txt")
-    rows = [found for _, found in fields(listed, 3, "`photo template medium`")]
+    rows = [found for _, found in fields(listed, "photo template medium")]
     templates, media = (_whole(listed, [row[i] for row in rows]) for i in (1, 2))
     pairs_file = _one(folder, "meta/*_template_pair_label.txt")
     pairs = _table(pairs_file, 3)
@@ -105,7 +106,7 @@ def _landmarks(folder: Path, names: list[str]) -> tuple[NDArray[np.float64] | No
     if not list(folder.glob("meta/*_name_5pts_score.txt")):
         return None, np.ones(len(names))
     file = _one(folder, "meta/*_name_5pts_score.txt")
-    by_name = {found[0]: found[1:] for _, found in fields(file, 12, "`photo x y x y x y x y x y score`")}
+    by_name = {found[0]: found[1:] for _, found in fields(file, "photo x y x y x y x y x y score")}
     if missing := [name for name in names if name not in by_name]:
         raise DataError(file, f"lacks {missing[0]} and {len(missing) - 1} other photos.")
     try:

@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.image_file import read_bytes
-from hotlap_workloads.parts.trials import fields
 
 __all__ = ["SUFFIXES", "FilePhotos", "Kept", "Photos", "photos_in_folder", "photos_in_list"]
 
@@ -93,7 +93,7 @@ class Kept:
 
 def photos_in_list(file: Path, most: int = 0) -> FilePhotos:
     """Lines ``label path``, the path relative to the list's folder; at most ``most`` photos of a label."""
-    rows = [(label, file.parent / path) for _, (label, path) in fields(file, 2, "`label path`")]
+    rows = [(label, file.parent / path) for _, (label, path) in fields(file, "label path")]
     return _numbered(file, rows, most)
 
 

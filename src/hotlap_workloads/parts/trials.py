@@ -1,14 +1,14 @@
-"""Lists of trials, lines ``label path path``, and other lists of fields."""
+"""Lists of trials, lines ``label path path``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.fields import fields
 
-__all__ = ["Trials", "fields", "read_trials"]
+__all__ = ["Trials", "read_trials"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def read_trials(file: Path, root: Path) -> Trials:
     """Lines ``label path path``. A file that is not there is named with its line."""
     rows = []
     exists: dict[Path, bool] = {}
-    for line, (label, a, b) in fields(file, 3, "`label path path`"):
+    for line, (label, a, b) in fields(file, "label path path"):
         if label not in ("0", "1"):
             raise DataError(file, f"line {line}: the label is {label!r}, not 0 or 1.")
         for path in (root / a, root / b):
@@ -43,20 +43,6 @@ def read_trials(file: Path, root: Path) -> Trials:
     if len({same for _, _, same in rows}) < 2:
         raise DataError(file, f"has {len(rows)} trials, all of one kind: both same and different are needed.")
     return _numbered(rows)
-
-
-def fields(file: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is not empty; lines of another form are errors."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as err:
-        raise DataError(file, f"cannot be read: {err.strerror}.", "--data names the folder that holds it.") from err
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            found = line.split()
-            if len(found) != count:
-                raise DataError(file, f"line {number} has {len(found)} fields, not {form}: {line.strip()!r}")
-            yield number, found
 
 
 def _numbered(rows: list[tuple[Path, Path, int]]) -> Trials:

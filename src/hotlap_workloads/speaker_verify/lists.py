@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap_workloads.errors import DataError
-from hotlap_workloads.parts.trials import fields
+from hotlap_workloads.parts.fields import fields
 
 __all__ = ["TrainList", "read_train_list"]
 
@@ -27,7 +27,7 @@ class TrainList:
 
 def read_train_list(file: Path, root: Path) -> TrainList:
     """Lines ``speaker path``, the path relative to ``root``."""
-    rows = list(fields(file, 2, "`speaker path`"))
+    rows = list(fields(file, "speaker path"))
     if not rows:
         raise DataError(file, "is empty.")
     speakers = sorted({found[0] for _, found in rows})

@@ -1,0 +1,29 @@
+"""Lists of fields: text files with some words a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hotlap_workloads.errors import DataError
+
+__all__ = ["fields", "wrong_form"]
+
+
+def fields(file: Path, form: str = "") -> Iterator[tuple[int, list[str]]]:
+    """Number and words of each line that is not empty. With a form (``label path path``), others are errors."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as err:
+        raise DataError(file, f"cannot be read: {err.strerror}.", "--data names the folder that holds it.") from err
+    count = len(form.split())
+    for number, line in enumerate(text.splitlines(), 1):
+        if words := line.split():
+            if form and len(words) != count:
+                raise wrong_form(file, number, words, form)
+            yield number, words
+
+
+def wrong_form(file: Path, number: int, words: list[str], form: str) -> DataError:
+    """The error that tells how the line should be."""
+    return DataError(file, f"line {number} has {len(words)} fields, not `{form}`: {' '.join(words)!r}")
