@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from hotlap_workloads.parts.audio_file import Wave, read_wave
 from hotlap_workloads.parts.crop import crop_at
 from hotlap_workloads.parts.flat_bank import FlatBank
 
-__all__ = ["BankClips", "FileClips", "as_batch"]
+__all__ = ["BankClips", "FileClips"]
 
 
 class FileClips:
@@ -69,8 +68,3 @@ class BankClips:
 def cut(wave: Wave, samples: int, draw: Draw, at_random: bool) -> Wave:
     """``samples`` of the recording; a short one is repeated from its beginning."""
     return crop_at(wave, samples, random.Random(draw.seed).random() if at_random else 0.0)
-
-
-def as_batch(batch: Any) -> Any:
-    """A batch that is one already."""
-    return batch

@@ -14,13 +14,14 @@ from torch.nn import functional as F
 
 from hotlap_workloads.anti_spoof.averaging import WeightMean
 from hotlap_workloads.anti_spoof.clips import Clips
-from hotlap_workloads.anti_spoof.data import BankClips, FileClips, as_batch
+from hotlap_workloads.anti_spoof.data import BankClips, FileClips
 from hotlap_workloads.anti_spoof.layouts import Part
 from hotlap_workloads.anti_spoof.model import SpoofNet, make_front_end
 from hotlap_workloads.anti_spoof.parts_read import PartReader
 from hotlap_workloads.anti_spoof.presets import ALIASES, PRESETS
 from hotlap_workloads.anti_spoof.scoring import Feed, Scorer
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
+from hotlap_workloads.engine.loader import as_batch
 from hotlap_workloads.engine.order import Order, Shuffled
 from hotlap_workloads.engine.task import Context, TrainSet
 from hotlap_workloads.parts.audio_file import FromFiles

@@ -1,4 +1,4 @@
-"""The DataLoader over the rest of an epoch, and the copy of a batch to the device."""
+"""The DataLoader over the rest of an epoch, and what is done with its batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 
-__all__ = ["Feeder", "to_device"]
+__all__ = ["Feeder", "as_batch", "to_device"]
 
 
 class _RestOfEpoch:
@@ -60,6 +60,11 @@ class Feeder:
             pin_memory=s.pin_memory and self._device.type == "cuda",
             generator=torch.Generator(),  # of its own: a new loader must not draw from the training's random numbers
         )
+
+
+def as_batch(batch: Any) -> Any:
+    """For ``collate``, where ``__getitems__`` gives a batch that is one already."""
+    return batch
 
 
 def to_device(batch: Any, device: torch.device, non_blocking: bool) -> Any:

@@ -16,7 +16,7 @@ from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.face_distill.squares import Squares
 from hotlap_workloads.face_distill.teacher_bank import TeacherBank
 
-__all__ = ["DecodedFaces", "PackedFaces", "as_batch", "as_input", "is_mirrored"]
+__all__ = ["DecodedFaces", "PackedFaces", "as_input", "is_mirrored"]
 
 
 def is_mirrored(draw: Draw) -> bool:
@@ -81,11 +81,6 @@ class PackedFaces:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_pack": None}
-
-
-def as_batch(batch: Any) -> Any:
-    """A batch that is one already."""
-    return batch
 
 
 def as_input(images: Tensor, flips: Tensor | None = None) -> Tensor:

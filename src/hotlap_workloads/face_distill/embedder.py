@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from hotlap_workloads.engine.loader import as_batch
 from hotlap_workloads.engine.task import Context
-from hotlap_workloads.face_distill.data import PackedFaces, as_batch, as_input
+from hotlap_workloads.face_distill.data import PackedFaces, as_input
 from hotlap_workloads.face_distill.squares import Squares, packed
 
 __all__ = ["Embedder"]

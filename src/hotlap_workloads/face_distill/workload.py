@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hotlap_workloads.engine.loader import as_batch
 from hotlap_workloads.engine.order import Order, Shuffled
 from hotlap_workloads.engine.task import Context, TrainSet
-from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_batch, as_input
+from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_input
 from hotlap_workloads.face_distill.embedder import Embedder
 from hotlap_workloads.face_distill.evaluations import Evaluation
 from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets

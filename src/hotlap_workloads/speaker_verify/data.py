@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from hotlap_workloads.parts.crop import crop_at
 from hotlap_workloads.parts.flat_bank import FlatBank
 from hotlap_workloads.speaker_verify.lists import TrainList
 
-__all__ = ["BankCrops", "FileCrops", "as_batch"]
+__all__ = ["BankCrops", "FileCrops"]
 
 Augment = Callable[[NDArray[np.float32], int], NDArray[np.float32]]
 
@@ -61,8 +60,3 @@ class BankCrops:
             )
         labels = [self.utterances.labels[draw.row] for draw in draws]
         return torch.from_numpy(waves), torch.tensor(labels)
-
-
-def as_batch(batch: Any) -> Any:
-    """A batch that is one already."""
-    return batch

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor, nn
 
+from hotlap_workloads.engine.loader import as_batch
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context, TrainSet
@@ -18,7 +19,7 @@ from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.parts.trials import Trials, read_trials
 from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
 from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
-from hotlap_workloads.speaker_verify.data import BankCrops, FileCrops, as_batch
+from hotlap_workloads.speaker_verify.data import BankCrops, FileCrops
 from hotlap_workloads.speaker_verify.lists import read_train_list
 from hotlap_workloads.speaker_verify.losses import make_loss
 from hotlap_workloads.speaker_verify.made_data import make_data

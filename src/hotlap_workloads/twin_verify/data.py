@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from hotlap_workloads.twin_verify.augment import AS_IT_IS, Look, apply_look, dra
 from hotlap_workloads.twin_verify.pairs import ANCHOR, Groups, row_of
 from hotlap_workloads.twin_verify.pixels import Pixels
 
-__all__ = ["BatchOfPairs", "OnePair", "as_batch"]
+__all__ = ["BatchOfPairs", "OnePair"]
 
 Batch = dict[str, Tensor]
 
@@ -91,8 +90,3 @@ class BatchOfPairs(_Pairs):
             "number": torch.tensor(numbers)[side],
             "person": torch.tensor(people)[side],
         }
-
-
-def as_batch(batch: Any) -> Any:
-    """A batch that is one already."""
-    return batch

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from hotlap_workloads.engine.loader import as_batch
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.scored_task import ScoredTask
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError, SettingsError
 from hotlap_workloads.twin_verify.album import Album
-from hotlap_workloads.twin_verify.data import BatchOfPairs, OnePair, as_batch
+from hotlap_workloads.twin_verify.data import BatchOfPairs, OnePair
 from hotlap_workloads.twin_verify.made_data import make_data
 from hotlap_workloads.twin_verify.objective import TwinObjective
 from hotlap_workloads.twin_verify.optimized import Optimized, is_optimized, read_optimized
