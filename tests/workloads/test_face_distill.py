@@ -217,7 +217,7 @@ def test_a_cut_photo_stops_the_training_or_is_quarantined(
     out = tmp_path / "quarantined"
     assert train.main(["face_distill", "--data", str(data), "--out", str(out), *TINY, "--set", "max_steps=1",
                        "--quarantine"]) == 0  # fmt: skip
-    assert "2 of 496 photos are left out" in capsys.readouterr().out
+    assert "2 of 496 files are left out" in capsys.readouterr().out
     listed = (out / "quarantine.txt").read_text()
     assert f"{probe}\tis cut short." in listed and "record 99\tis no readable image" in listed
     again = ["--out", str(out), "--data", str(data), "--heavy", "--quarantine"]

@@ -34,8 +34,7 @@ class PartReader:
         clips = read_part(s, self.folder, part, must_exist=not context.quarantine)
         if context.quarantine:
             self._seen += clips.paths
-            bad = quarantined(self._seen, read_wave, context.out, context.ranks.first)
-            context.say(f"{len(bad)} of {len(self._seen)} files are left out: quarantine.txt.")
+            bad = quarantined(self._seen, read_wave, context)
             clips = clips.without(bad).of_both_kinds(self.folder)
         return clips
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
 
 __all__ = ["FILE", "quarantined"]
@@ -13,11 +14,12 @@ __all__ = ["FILE", "quarantined"]
 FILE = "quarantine.txt"
 
 
-def quarantined(paths: Iterable[Path], read: Callable[[Path], object], out: Path, writes: bool) -> set[Path]:
+def quarantined(paths: Iterable[Path], read: Callable[[Path], object], context: Context) -> set[Path]:
     """Read every file once; those that cannot be read are listed in ``quarantine.txt`` (path, tab, reason).
 
-    ``writes`` is whether this rank writes the list; all ranks find the same.
+    The first rank writes the list; all ranks find the same.
     """
+    files = sorted(set(paths))
 
     def reason(path: Path) -> tuple[Path, str] | None:
         try:
@@ -27,7 +29,8 @@ def quarantined(paths: Iterable[Path], read: Callable[[Path], object], out: Path
         return None
 
     with ThreadPoolExecutor() as pool:
-        bad = [found for found in pool.map(reason, sorted(set(paths))) if found is not None]
-    if writes:
-        (out / FILE).write_text("".join(f"{path}\t{what}\n" for path, what in bad), encoding="utf-8")
+        bad = [found for found in pool.map(reason, files) if found is not None]
+    if context.ranks.first:
+        (context.out / FILE).write_text("".join(f"{path}\t{what}\n" for path, what in bad), encoding="utf-8")
+    context.say(f"{len(bad)} of {len(files)} files are left out: {FILE}.")
     return {path for path, _ in bad}

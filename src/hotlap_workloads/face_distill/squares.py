@@ -74,9 +74,7 @@ def unreadable(all_squares: Iterable[Squares], context: Context) -> set[Path]:
         squares, row = places[name]
         return squares(row)
 
-    bad = quarantined(places, read, context.out, context.ranks.first)
-    context.say(f"{len(bad)} of {len(places)} photos are left out: quarantine.txt.")
-    return bad
+    return quarantined(places, read, context)
 
 
 def packed(squares: Squares, folder: Path, context: Context) -> Path:

@@ -62,9 +62,7 @@ class SpeakerVerify:
         utterances = read_train_list(data / s.train_list, data / s.wav_folder)
         trials = read_trials(data / s.trials, data / s.wav_folder)
         if context.quarantine:
-            files = [*utterances.paths, *trials.paths]
-            bad = quarantined(files, read_wave, context.out, context.ranks.first)
-            context.say(f"{len(bad)} of {len(set(files))} files are left out: quarantine.txt.")
+            bad = quarantined([*utterances.paths, *trials.paths], read_wave, context)
             utterances, trials = utterances.without(bad), trials.without(bad)
         _check(s, len(utterances.speakers), context)
         net = SpeakerNet(s)

@@ -137,8 +137,7 @@ def _usable(sets: list[CocoSet], context: Context) -> list[CocoSet]:
         if fault := coco.fault(row):
             raise DataError(path, fault)
 
-    bad = quarantined(known, read, context.out, context.ranks.first)
-    context.say(f"{len(bad)} of {len(known)} images are left out: quarantine.txt.")
+    bad = quarantined(known, read, context)
     return [coco.without(bad) for coco in sets]
 
 

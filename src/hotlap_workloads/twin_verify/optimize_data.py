@@ -14,10 +14,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from hotlap_workloads.catalogue import find_preset, find_workload
 from hotlap_workloads.engine.machine import read_machine
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.quarantine import quarantined
+from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import SettingsError, WorkloadError
 from hotlap_workloads.twin_verify.optimized import write_optimized
 from hotlap_workloads.twin_verify.pairs import PairLaw, compute_pairs
@@ -33,8 +36,8 @@ def optimize(s: TwinSettings, data: Path, out: Path, processes: int, quarantine:
     album, splits = read_people(s, data)
     out.mkdir(parents=True, exist_ok=True)
     if quarantine:
-        bad = quarantined(album.paths, partial(read_sized, size=s.image_size), out, True)
-        album = album.without(bad)
+        context = Context(torch.device("cpu"), out)
+        album = album.without(quarantined(album.paths, partial(read_sized, size=s.image_size), context))
     law = PairLaw(album, splits["train"], s.seed, s.twin_share)
     law.check(data)
     pairs = s.pairs_per_epoch or 2 * sum(len(album.images_of[p]) for p in splits["train"])

@@ -39,7 +39,7 @@ class TwinVerify:
         made = read_optimized(data) if is_optimized(data) else None
         album, splits = (made.album, made.splits) if made else read_people(s, data)
         if context.quarantine and made is None:
-            album = _readable(album, s.image_size, context)
+            album = album.without(quarantined(album.paths, partial(read_sized, size=s.image_size), context))
         law = PairLaw(album, splits["train"], s.seed, s.twin_share)
         law.check(data)
         if made is not None and not s.pairs_per_epoch:
@@ -62,12 +62,6 @@ class TwinVerify:
             collate=as_batch if s.branches == "joint" else None,
             scorer=partial(_scorer, s, objective, pixels, (album, splits), context),
         )
-
-
-def _readable(album: Album, size: int, context: Context) -> Album:
-    bad = quarantined(album.paths, partial(read_sized, size=size), context.out, context.ranks.first)
-    context.say(f"{len(bad)} of {len(album.paths)} files are left out: quarantine.txt.")
-    return album.without(bad)
 
 
 def _check_ranks(s: TwinSettings, context: Context) -> None:
