@@ -67,7 +67,7 @@ FORMS = {
 """By number of fields: ASVspoof 2019 (LA, PA), and the keys of 2021 LA and 2021 DF."""
 
 
-def read_protocol(file: Path, folder: Path, suffix: str = ".flac", must_exist: bool = True) -> Clips:
+def read_protocol(file: Path, folder: Path, must_exist: bool = True) -> Clips:
     """The recordings that a protocol lists, below ``folder``. A recording that is not there is named with its line."""
     have = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     rows: list[Row] = []
@@ -84,8 +84,9 @@ def read_protocol(file: Path, folder: Path, suffix: str = ".flac", must_exist: b
             continue
         if name in first_line:
             raise DataError(file, f"line {line} lists {name} again, after line {first_line[name]}.")
-        if must_exist and name + suffix not in have:
-            raise DataError(file, f"line {line} names {folder / (name + suffix)}, which does not exist.")
+        path = folder / f"{name}.flac"
+        if must_exist and f"{name}.flac" not in have:
+            raise DataError(file, f"line {line} names {path}, which does not exist.")
         first_line[name] = line
-        rows.append((name, folder / (name + suffix), "-" if key == "bonafide" else attack, KEYS[key]))
+        rows.append((name, path, "-" if key == "bonafide" else attack, KEYS[key]))
     return Clips.of(rows).of_both_kinds(file)
