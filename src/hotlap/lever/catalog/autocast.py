@@ -20,12 +20,13 @@ fp32's on every model tried; quality is proved over seeds.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import of_compute
+from hotlap.lever.loss_heads import LossHeads, fed_by_a_model
 from hotlap.lever.loss_scale import LossScale
 from hotlap.lever.nested import map_tensors
 from hotlap.records.edits import Edit
@@ -95,8 +96,7 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """Run trained roots under autocast."""
     seen: WeakSet[nn.Module] = WeakSet()
-    makes_loss: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
-    """Of the modules whose first call was fed by a model."""
+    heads = LossHeads()
     scale = LossScale(target) if setting["dtype"] == "fp16" else None
 
     def forward(module: nn.Module, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -107,16 +107,14 @@ def apply(target: Target, setting: Setting) -> None:
             return call(*args, **kwargs)
         kind = parameter.device.type
         low = torch.bfloat16 if setting["dtype"] == "bf16" else torch.float16
-        if torch.is_autocast_enabled(kind) or makes_loss.get(module):
+        if torch.is_autocast_enabled(kind) or module in heads:
             return call(*args, **kwargs)
         if module not in seen:
             seen.add(module)
             if scale is not None:
                 scale.watch(module)
-            if _fed_by_a_model((args, kwargs)):
-                out = call(*args, **kwargs)  # its first call tells what it is
-                makes_loss[module] = _is_loss(out)
-                return out
+            if fed_by_a_model((args, kwargs)):
+                return heads.judge(module, call(*args, **kwargs))
             target.changed()
         with torch.autocast(kind, dtype=low):
             out = call(*args, **kwargs)
@@ -126,28 +124,6 @@ def apply(target: Target, setting: Setting) -> None:
     if scale is not None:
         target.around_backward(scale.backward)
         target.around_step(scale.step)
-
-
-def _fed_by_a_model(given: Any) -> bool:
-    """Whether gradients will flow on from the inputs."""
-    return any(t.grad_fn is not None for t in _tensors(given))
-
-
-def _is_loss(out: Any) -> bool:
-    """Whether all that carries a gradient is a scalar."""
-    sizes = [t.numel() for t in _tensors(out) if t.requires_grad]
-    return bool(sizes) and max(sizes) == 1
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(value, keep)
-    return found
 
 
 def _as_fp32(tensor: torch.Tensor, low: torch.dtype) -> torch.Tensor:
