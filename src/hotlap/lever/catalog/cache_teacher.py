@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.checks import check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.frozen_parts import frozen_parts
@@ -41,8 +41,6 @@ PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = False
 """On a resident batch the network would cost nothing from the second step on, which is no roof of a training."""
-
-_RULES = {"max_bytes": Rule(int, 1 << 20)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -76,10 +74,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types, and no more than the machine's memory."""
-    wrong = check_setting(setting, _RULES)
-    if wrong is None and setting["max_bytes"] > machine.memory_bytes:
-        return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
-    return wrong
+    return check_max_bytes(setting, machine)
 
 
 def environment(setting: Setting) -> dict[str, str]:
