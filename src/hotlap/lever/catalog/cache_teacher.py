@@ -3,7 +3,8 @@
 Evidence: In training steps a network is called of whose parameters none is trained.
 
 Gain: Once samples come again the network costs a hash of its input, a look at its weights and a copy of its outputs.
-With an IResNet-50 as the teacher, cached outputs made a step 2.5 times as fast (CPU).
+What that saves is the network's share of the step: most of it where a large teacher stands beside a small student,
+nothing where inputs never come again.
 
 Runtime: Each sample's input is known by a hash of its bytes (BLAKE2b, 128 bits). In the first epoch outputs are kept.
 When samples come again, their outputs are computed all the same and compared, for three whole batches, and later for
