@@ -1,6 +1,7 @@
 """`hotlap speedup` on the example: causes found, speedup, share of the roof, beside the version fixed by hand.
 
 Prints its figures last. ``--save`` writes bench/results/demo.json; ``--keep FILE`` reuses a `--json` of an earlier run.
+Several ``--keep`` show how runs differ: the figures are then those of the median run, with a list of all of them.
 """
 
 from __future__ import annotations
@@ -89,43 +90,85 @@ def speedup_command(folder: Path, budget: str | None) -> dict[str, Any]:
     return {**json.loads(file.read_text()), "command_s": time.monotonic() - began}
 
 
+def of_run(got: dict[str, Any]) -> dict[str, Any]:
+    """What is told of each run, from the JSON of the command."""
+    return {
+        "speedup": got["speedup"] or {"ratio": 1.0, "low": 1.0, "high": 1.0},
+        "roof_share": got["roof_share"],
+        "quality": (got["quality"] or {}).get("verdict"),
+        "command_s": got.get("command_s", got["wall_s"]),
+    }
+
+
+def median_run(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The run in the middle by its speedup, the lower of two. One run, so that its figures belong together."""
+    return sorted(runs, key=lambda got: float(of_run(got)["speedup"]["ratio"]))[(len(runs) - 1) // 2]
+
+
+def figures_of(runs: list[dict[str, Any]], put_in: list[dict[str, Any]], hand: dict[str, Any]) -> dict[str, Any]:
+    """What is saved: the median run beside the fix by hand, and all runs in the order given."""
+    got = median_run(runs)
+    marks = [found(sin, got["findings"]) for sin in put_in]
+    told = of_run(got)
+    return {
+        "causes_found": sum(mark != "no" for mark in marks),
+        "causes_at_their_line": sum(mark in ("line", "function") for mark in marks),
+        "causes_put_in": len(marks),
+        **told,
+        "by_hand": hand,
+        "tool_over_hand": told["speedup"]["ratio"] / hand["ratio"],
+        "runs": [of_run(run) for run in runs],
+    }
+
+
+def line(told: dict[str, Any]) -> str:
+    """One run's figures."""
+    tool, share = told["speedup"], told["roof_share"]
+    roof = "unknown" if share is None else f"{100 * share:.0f} %"
+    return (
+        f"{tool['ratio']:.2f}x [{tool['low']:.2f}, {tool['high']:.2f}] · quality {told['quality']} · "
+        f"share of the roof {roof} · whole command {told['command_s']:.0f} s"
+    )
+
+
 def main() -> None:
     """Run, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="rounds of train.py against train_fixed.py")
     parser.add_argument("--budget", help="passed on to hotlap speedup")
-    parser.add_argument("--keep", type=Path, help="use this --json file instead of running hotlap speedup")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="use this --json file instead of running hotlap speedup (repeatable)",
+    )
     parser.add_argument("--save", action="store_true", help="write bench/results/demo.json")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        got = json.loads(args.keep.read_text()) if args.keep else speedup_command(Path(folder), args.budget)
-    hand = by_hand(args.rounds)
-    marks = [(sin, found(sin, got["findings"])) for sin in sins()]
-    for sin, mark in marks:
+    if args.keep:
+        runs = [json.loads(file.read_text()) for file in args.keep]
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            runs = [speedup_command(Path(folder), args.budget)]
+    put_in, got = sins(), median_run(runs)
+    figures = figures_of(runs, put_in, by_hand(args.rounds))
+    for sin in put_in:
+        mark = found(sin, got["findings"])
         print(f"{sin['cause']:22s} train.py:{sin['line']:<4d} {sin['function']:24s} found: {mark}")
     for lever in got["levers"]:
         measured = lever["measured"]["ratio"] if lever["measured"] else float("nan")
         print(f"  {'+' if lever['kept'] else ' '} {lever['id']:24s} {measured:5.2f}x  {lever['reason'] or ''}")
-    tool = got["speedup"] or {"ratio": 1.0, "low": 1.0, "high": 1.0}
-    figures = {
-        "causes_found": sum(mark != "no" for _, mark in marks),
-        "causes_at_their_line": sum(mark in ("line", "function") for _, mark in marks),
-        "causes_put_in": len(marks),
-        "speedup": tool,
-        "roof_share": got["roof_share"],
-        "quality": (got["quality"] or {}).get("verdict"),
-        "by_hand": hand,
-        "tool_over_hand": tool["ratio"] / hand["ratio"],
-        "command_s": got.get("command_s", got["wall_s"]),
-    }
     if args.save:
         save("demo", figures)
-    print(f"causes found {figures['causes_found']} of {len(marks)}, {figures['causes_at_their_line']} with their place")
-    print(f"hotlap speedup {tool['ratio']:.2f}x [{tool['low']:.2f}, {tool['high']:.2f}] · quality {figures['quality']}")
+    hand = figures["by_hand"]
     spread = ", ".join(f"{r:.2f}" for r in hand["ratios"])
+    at = f"{figures['causes_at_their_line']} with their place"
+    print(f"causes found {figures['causes_found']} of {figures['causes_put_in']}, {at}")
     print(f"by hand {hand['ratio']:.2f}x (rounds {spread}) · tool over hand {figures['tool_over_hand']:.2f}")
-    share = "unknown" if got["roof_share"] is None else f"{100 * got['roof_share']:.0f} %"
-    print(f"share of the roof {share} · whole command {figures['command_s']:.0f} s")
+    if len(runs) > 1:
+        for number, told in enumerate(figures["runs"], 1):
+            print(f"run {number} of {len(runs)}: {line(told)}")
+    print(f"hotlap speedup {line(figures)}")
 
 
 if __name__ == "__main__":

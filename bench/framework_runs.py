@@ -62,12 +62,13 @@ class Framework:
     script: str
     package: str = "torch"
     launcher: tuple[str, ...] = (sys.executable,)
+    options: tuple[str, ...] = ()
     bare: dict[str, Run] = field(default_factory=dict)
     findings: dict[str, Findings] = field(default_factory=dict)
 
     def command(self, data: str) -> list[str]:
         """Its command line."""
-        return [*self.launcher, str(SCRIPTS / self.script), "--data", data]
+        return [*self.launcher, str(SCRIPTS / self.script), "--data", data, *self.options]
 
 
 _TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
@@ -77,7 +78,7 @@ FRAMEWORKS = (
     Framework("Accelerate", "accelerate_loop.py", "accelerate"),
     Framework("HF Trainer", "hf_trainer.py", "transformers"),
     Framework("DDP", "ddp.py", launcher=_TORCHRUN),
-    Framework("compiled model", "compiled.py"),
+    Framework("compiled model", "plain.py", options=("--compile",)),
 )
 
 

@@ -95,9 +95,12 @@ class RunLog:
             print(f"step {self.steps} loss {loss.hex()}", flush=True)
 
 
-def options():
+def options(*flags):
+    """``--data``, and the flags that one loop alone knows."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", choices=("files", "tensors"), default="files")
+    for flag in flags:
+        parser.add_argument(flag, action="store_true")
     return parser.parse_args()
 
 

@@ -69,6 +69,7 @@ def test_what_works_was_used_and_did_no_harm(runs: ModuleType) -> None:
 def test_the_frameworks_are_those_of_the_table(runs: ModuleType) -> None:
     assert [framework.name for framework in runs.FRAMEWORKS] == NAMES
     assert all((runs.SCRIPTS / framework.script).is_file() for framework in runs.FRAMEWORKS)
+    assert len({tuple(framework.command("files")) for framework in runs.FRAMEWORKS}) == len(NAMES), "two are the same"
 
 
 LOSSES = [(2.0).hex(), (1.0).hex()]

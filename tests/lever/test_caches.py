@@ -13,11 +13,13 @@ import pytest
 import soundfile
 import torch
 
+from hotlap.lever.catalog import cache_decode, cache_sample, cache_teacher
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.purity import impure_reason
 from hotlap.lever.readers import cached_reader, cached_sound_read
 from hotlap.lever.sample_codec import pack, unpack
 from hotlap.lever.sample_proof import deterministic
+from hotlap.testing.lever_kit import machine_of
 
 
 @pytest.fixture
@@ -215,3 +217,12 @@ def test_a_data_set_that_may_vary_is_not(kind: type[Base]) -> None:
     before = torch.get_rng_state(), random.getstate()
     assert not deterministic(kind())
     assert torch.equal(before[0], torch.get_rng_state()) and before[1] == random.getstate()
+
+
+@pytest.mark.parametrize("lever", [cache_decode, cache_sample, cache_teacher], ids=lambda lever: lever.ID)
+def test_a_cache_takes_a_mib_or_more_and_no_more_than_the_machine_has(lever: Any) -> None:
+    machine = machine_of(memory_bytes=1 << 30)
+    assert lever.check({"max_bytes": 1 << 20}, machine) is None and lever.check({"max_bytes": 1 << 30}, machine) is None
+    assert "the machine's 1073741824" in (lever.check({"max_bytes": (1 << 30) + 1}, machine) or "")
+    assert "at least" in (lever.check({"max_bytes": (1 << 20) - 1}, machine) or "")
+    assert lever.check({"max_bytes": True}, machine) and lever.check({}, machine)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotlap.lever.contract import Setting
+from hotlap.records.machine import Machine
 
-__all__ = ["Rule", "check_setting"]
+__all__ = ["Rule", "check_max_bytes", "check_setting"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,14 @@ def check_setting(setting: Setting, rules: Mapping[str, Rule]) -> str | None:
         if wrong:
             return f"{key} is {setting[key]!r}, expected {wrong}."
     return None
+
+
+def check_max_bytes(setting: Setting, machine: Machine) -> str | None:
+    """For a lever whose setting is the memory that it may take: a MiB or more, and no more than the machine has."""
+    wrong = check_setting(setting, {"max_bytes": Rule(int, 1 << 20)})
+    if wrong is None and setting["max_bytes"] > machine.memory_bytes:
+        return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
+    return wrong
 
 
 def _check_value(value: object, rule: Rule) -> str | None:

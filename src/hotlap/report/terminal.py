@@ -178,8 +178,7 @@ def _ladder(report: Report, width: int) -> Iterable[Text]:
         if not lever.kept and lever.reason:
             yield from _wrapped(words.reason(lever), width, " " * 6, "dim")
     for lever_id, reason in report.refused:
-        not_possible = "" if reason.startswith("By hand") else "not possible here. "
-        yield from _wrapped(f"{lever_id}: {not_possible}{report.brief(reason)}", width, "   ", "dim")
+        yield from _wrapped(f"{lever_id}, not tried: {report.brief(reason)}", width, "   ", "dim")
 
 
 def lever_line(report: Report, lever: LeverResult, width: int = 80) -> Text:

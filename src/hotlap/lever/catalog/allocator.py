@@ -3,8 +3,9 @@
 Evidence: Many page faults per step: freed tensors go back to the system, and the next step's memory is faulted in and
 cleared page by page.
 
-Gain: On convolutional models on a CPU, with 110,000 faults a step, steps became 1.16 to 1.2 times faster; a small MLP
-in bf16, with 3,000 to 5,000 faults in a step of 9 ms, 1.7 to 2 times.
+Gain: The kernel's time for those faults, and what the caches lose to pages being cleared. It grows with the size and
+number of the tensors that a step makes and frees, and counts most where the computing done with them is short, as in
+bf16.
 
 Runtime: glibc's mallopt: large blocks come from the heap rather than from a mapping of their own (M_MMAP_MAX), and the
 top of the heap is kept (M_TRIM_THRESHOLD, M_TOP_PAD). Other C libraries are left alone.

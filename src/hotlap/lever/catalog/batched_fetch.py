@@ -2,8 +2,9 @@
 
 Evidence: The step waits while single samples are taken out of tensors and stacked into a batch again.
 
-Gain: For a batch of 128 rows of 64 numbers and their labels, drawing 128 samples and stacking them took 0.29 ms, two
-gathers 0.03 ms.
+Gain: One gather per tensor and batch, in place of an index, a tuple and a place in a stack for each sample: what Python
+and torch spend per call goes away, as often as a batch has samples. It counts where samples are small and steps short;
+copying the rows stays.
 
 Runtime: A loader whose data set is exactly torch's TensorDataset, or Subsets of one, and whose collate function is
 torch's own, hands the indices of a batch to one index_select per tensor. The first batches of a data set are made both

@@ -22,7 +22,7 @@ import os
 from types import ModuleType
 from typing import Any
 
-from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.checks import check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
@@ -38,7 +38,6 @@ PRESERVES = "bits"
 CONFLICTS = ("mmap-arrays",)
 NUMERIC = False
 
-_RULES = {"max_bytes": Rule(int, 1 << 20)}
 _COPY_FRAC = 0.15
 """What a hit costs of the decoding it replaces (a copy of a 160x160 image against its JPEG decoding), at most."""
 
@@ -84,10 +83,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types, and no more than the machine's memory."""
-    wrong = check_setting(setting, _RULES)
-    if wrong is None and setting["max_bytes"] > machine.memory_bytes:
-        return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
-    return wrong
+    return check_max_bytes(setting, machine)
 
 
 def environment(setting: Setting) -> dict[str, str]:

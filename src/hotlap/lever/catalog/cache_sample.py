@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.checks import check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
@@ -43,8 +43,6 @@ TREATS = (
 PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
-
-_RULES = {"max_bytes": Rule(int, 1 << 20)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -79,10 +77,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types, and no more than the machine's memory."""
-    wrong = check_setting(setting, _RULES)
-    if wrong is None and setting["max_bytes"] > machine.memory_bytes:
-        return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
-    return wrong
+    return check_max_bytes(setting, machine)
 
 
 def environment(setting: Setting) -> dict[str, str]:

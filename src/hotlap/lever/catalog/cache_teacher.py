@@ -3,7 +3,8 @@
 Evidence: In training steps a network is called of whose parameters none is trained.
 
 Gain: Once samples come again the network costs a hash of its input, a look at its weights and a copy of its outputs.
-With an IResNet-50 as the teacher, cached outputs made a step 2.5 times as fast (CPU).
+What that saves is the network's share of the step: most of it where a large teacher stands beside a small student,
+nothing where inputs never come again.
 
 Runtime: Each sample's input is known by a hash of its bytes (BLAKE2b, 128 bits). In the first epoch outputs are kept.
 When samples come again, their outputs are computed all the same and compared, for three whole batches, and later for
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.checks import check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.frozen_parts import frozen_parts
@@ -41,8 +42,6 @@ PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = False
 """On a resident batch the network would cost nothing from the second step on, which is no roof of a training."""
-
-_RULES = {"max_bytes": Rule(int, 1 << 20)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -76,10 +75,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types, and no more than the machine's memory."""
-    wrong = check_setting(setting, _RULES)
-    if wrong is None and setting["max_bytes"] > machine.memory_bytes:
-        return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
-    return wrong
+    return check_max_bytes(setting, machine)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 Evidence: Convolutions compute in NCHW, and the machine's kernels are faster with channels last.
 
-Gain: 1.12 to 1.23 times on the compute of convolutional models on a CPU with AVX-512, 1.02 on a transformer with one
-convolution; more together with bf16.
+Gain: Kernels that want channels last need not reorder each layer's input and output. It grows with the share of the
+step that is convolutions, and counts more in bf16, where reordering is a larger part of what is left; with next to no
+convolutions there is nothing.
 
 Runtime: Just before its first training forward each model with 2-d convolutions is converted in place, and 4-d inputs
 are converted at each forward. Only before the optimizer has state, so that state and weights agree. safetensors, which

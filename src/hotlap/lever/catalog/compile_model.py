@@ -2,7 +2,9 @@
 
 Evidence: Compute dominates, in many small operations (a Python loop in the forward) or in operations that fuse well.
 
-Gain: On a CPU 1.09 to 1.36 times on the compute part; on top of bf16 and channels-last 1.11 to 1.23.
+Gain: Operations element by element fuse, so that what is between them is not written to memory and read again, and
+Python's cost per operation goes away. Most where many small operations take the time, little where large products do;
+more in a faster type, beside which they are a larger part.
 
 Runtime: module.compile() in place at the first training forward, so that names in checkpoints stay as they are. If the
 compiler fails, the model runs as before, and the lever ends without effect. On a GPU a second setting, in mode
@@ -10,10 +12,10 @@ compiler fails, the model runs as before, and the lever ends without effect. On 
 
 Source: model.compile() after the model has been built and moved.
 
-Risk: Compilation takes 16 to 52 seconds here and pays after 400 to 1,900 steps: a short run does not get it. Inputs of
-many shapes compile again and again. Fused operations round differently. With CUDA graphs an output is overwritten by
-the next forward, so that a script that keeps outputs across steps fails; its trial then does, and the lever is put
-back.
+Risk: Compilation takes as long as many steps, by the size of the model and the cores, and later steps have to earn it
+back: a short run does not get it. Inputs of many shapes compile again and again. Fused operations round differently.
+With CUDA graphs an output is overwritten by the next forward, so that a script that keeps outputs across steps fails;
+its trial then does, and the lever is put back.
 """
 
 from __future__ import annotations

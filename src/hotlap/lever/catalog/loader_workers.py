@@ -4,8 +4,8 @@ Evidence: The step waits for data while the DataLoader works in the training pro
 machine has cores for, or starts its workers anew each epoch.
 
 Gain: Loading overlaps with compute, so that the data wait falls to max(0, load / workers - compute). On few cores
-workers and torch threads fight, so both numbers are one decision: a step of 165 ms became 533 ms with one busy worker
-beside two spinning threads and 247 ms beside one thread.
+workers and torch's threads fight: a thread that spins while it waits holds the core that a worker needs, and both take
+longer than with fewer threads. So both numbers are one decision.
 
 Runtime: Before the training loader is first iterated, its num_workers, prefetch_factor and persistent_workers are set
 in place; torch.set_num_threads is called when the setting asks for it. IterableDatasets are left alone (each worker

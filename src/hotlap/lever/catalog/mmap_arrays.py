@@ -2,8 +2,8 @@
 
 Evidence: The step waits while numpy.load reads all of an array file for every sample.
 
-Gain: A mapping costs some 0.1 ms and then the pages that are touched; reading costs the size of the file over the speed
-of memory or disk, each time.
+Gain: A mapping costs its set-up and then the pages that are touched; reading costs the size of the file over the speed
+of memory or disk, each time. So it grows with the size of the file beside the part of it that is used.
 
 Runtime: From the second load of the same .npy file on, numpy.load(path) gives an array over a private mapping
 (mmap_mode="c"): the same numbers, and writing to it changes nobody else's. Files written since the start, small ones,

@@ -2,8 +2,8 @@
 
 Evidence: The optimizer takes a visible share of the step and loops over many small tensors.
 
-Gain: On an accelerator fewer launches; on a CPU nothing was measured for models of a few hundred tensors, so expect
-little there.
+Gain: On an accelerator fewer launches; on a CPU there are none to spare and the arithmetic stays, so expect little
+there.
 
 Runtime: Just before its first step, the optimizer's groups get fused=True or foreach=True. An optimizer that has state
 already (a resumed one) is left alone.

