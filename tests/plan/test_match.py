@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from hotlap.lever.contract import Gain
 from hotlap.lever.registry import levers
 from hotlap.plan.match import Candidate, candidates, canonical, refusals
 from hotlap.plan.order import order
 from hotlap.plan.predict import combined_ratio, predicted_ratio
+from hotlap.records.findings import Roof
 from hotlap.records.plan import Move
 from hotlap.testing.lever_kit import findings_of, machine_of
 
@@ -87,3 +92,19 @@ def test_prediction() -> None:
     assert predicted_ratio(0.0, Gain(0.0, 0.0, "prior")) == 1.0
     half = Gain(0.05, 0.05, "prior")
     assert combined_ratio(0.1, [half, half]) == 4.0 and combined_ratio(0.1, []) == 1.0
+
+
+def test_numeric_levers_promise_no_more_than_the_roof_showed() -> None:
+    found = findings_of("precision", "checkpoint-blocking")  # 30 ms of compute in a step of 100 ms
+    roof = Roof(None, 0.028, 0.28, "", levers=["autocast"])
+
+    def autocast_gain(roof: Roof | None) -> Gain:
+        sins = replace(found, roof=roof)
+        return next(c.gain for c in candidates(sins, machine_of(), ALL, NONE, NONE, [], set()) if c.lever == "autocast")
+
+    free = autocast_gain(None)
+    bound = autocast_gain(roof)
+    assert bound.high_s == pytest.approx(0.002 + 0.003)
+    assert bound.low_s <= bound.high_s < free.high_s
+    assert autocast_gain(replace(roof, levers=["channels-last"])) == free, "it was not on at the roof"
+    assert autocast_gain(replace(roof, step_s=0.001)) == free, "the roof leaves more room than it promises"

@@ -75,6 +75,7 @@ def measure_roof(
             step_s=now.step_s / ratio,
             share=min(1.0, 1.0 / ratio),
             how=how,
+            levers=[m.lever for m in moves],
         ),
         trial,
     )

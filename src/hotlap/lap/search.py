@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hotlap.lap.baseline import Baseline, check_baseline, rediagnose
 from hotlap.lap.knobs import keep_move, usable
@@ -154,7 +154,10 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
 def _keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:
     """The plan is ``moves`` from now on, and ``arm`` runs it."""
     old, state.incumbent, state.moves = state.incumbent, arm, moves
-    state.findings = rediagnose(session, arm) or state.findings
+    now, roof = rediagnose(session, arm), baseline.findings.roof
+    if now is not None and roof is not None:
+        now = replace(now, roof=replace(roof, share=roof.step_s / now.throughput.step_s))
+    state.findings = now or state.findings
     if old is not baseline.arm:
         session.discard(old)
 

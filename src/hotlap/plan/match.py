@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hotlap.lever.contract import Gain, Lever, Refusal, Setting
 from hotlap.lever.registry import levers
-from hotlap.plan.predict import predicted_ratio
+from hotlap.plan.predict import predicted_ratio, within_roof
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
 from hotlap.records.plan import KNOB, Move
@@ -123,7 +123,7 @@ def _next(lever: Lever, finding: Finding, findings: Findings, machine: Machine, 
     for setting in offered:
         if (lever.ID, canonical(setting)) in tried or lever.check(setting, machine) is not None:
             continue
-        gain = lever.gain(finding, findings, setting)
+        gain = within_roof(lever.ID, lever.gain(finding, findings, setting), findings)
         predicted = predicted_ratio(findings.throughput.step_s, gain)
         return Candidate(lever.ID, setting, lever.PRESERVES, finding.cause, predicted, gain)
     return None

@@ -85,6 +85,8 @@ class Roof:
     hardware_frac: float | None = None
     """Counted FLOPs over peak (MFU), where the peak is known."""
     hardware_source: str | None = None
+    levers: list[str] = field(default_factory=list)
+    """The numeric levers that were on."""
 
 
 @dataclass(frozen=True)
