@@ -16,7 +16,7 @@ import torch
 from hotlap.lever.catalog import checkpoint_async
 from hotlap.testing.lever_target import LocalTarget
 
-REAL_SAVE = torch.save
+REAL_SAVE, REAL_LOAD = torch.save, torch.load
 
 
 @pytest.fixture
@@ -73,6 +73,41 @@ def test_order_is_kept(target: LocalTarget, tmp_path: Path) -> None:
     for value in range(3):
         torch.save(state(value), tmp_path / "m.pt")
     assert torch.load(tmp_path / "m.pt")["a"][0, 0] == 2
+
+
+def test_of_saves_to_one_path_the_newest_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[float] = []
+
+    def slow(state: Any, path: Any) -> None:
+        written.append(float(state["a"][0, 0]))
+        time.sleep(0.02)
+        REAL_SAVE(state, path)
+
+    monkeypatch.setattr(torch, "save", slow)
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        for value in range(30):
+            torch.save(state(value), tmp_path / "m.pt")
+        assert torch.load(tmp_path / "m.pt")["a"][0, 0] == 29
+        for value in range(30, 33):
+            torch.save(state(value), tmp_path / f"{value}.pt")
+    assert len(written) < 10, "a look at the folder, to take a save over, waits for nothing"
+    assert written[-4:] == [29, 30, 31, 32], "other paths are other files"
+    assert target.changes == 33
+
+
+def test_a_rest_ends_when_somebody_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.lever.pending_saves.REST_FACTOR", 1e9)
+    monkeypatch.setattr("hotlap.lever.pending_saves.REST_MOST_S", 60.0)
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        torch.save(state(1), tmp_path / "m.pt")
+        assert torch.load(tmp_path / "m.pt")["a"][0, 0] == 1
+        torch.save(state(2), tmp_path / "m.pt")
+        time.sleep(0.05)
+        assert torch.load(tmp_path / "m.pt")["a"][0, 0] == 2
+        torch.save(state(3), tmp_path / "m.pt")
+    assert REAL_LOAD(tmp_path / "m.pt")["a"][0, 0] == 3, "neither does the end of the script wait"
 
 
 def test_a_forked_child_does_not_wait_for_ever(target: LocalTarget, tmp_path: Path) -> None:

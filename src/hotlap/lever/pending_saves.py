@@ -1,4 +1,8 @@
-"""Checkpoints on their way to disk: copied, queued, written in order by one thread."""
+"""Checkpoints on their way to disk: copied, queued, written in order by one thread.
+
+Writing takes a core from the training, so what nobody can have seen is not written: of the saves to one path that wait,
+only the newest is. The thread also rests between writes of one path, until somebody looks.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import copy
 import os
 import shutil
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,14 +19,25 @@ from typing import Any
 __all__ = ["PendingSaves"]
 
 
-@dataclass(frozen=True)
+REST_FACTOR = 9.0
+"""Rest after writing, as a multiple of the time it took: a tenth of a core at most goes into saves of one path."""
+REST_MOST_S = 1.0
+"""Longest rest: what kill -9 may lose beside the save being written."""
+SMALL_BYTES = 256 << 20
+"""A state up to this size may wait while the one before it is being written: two copies."""
+
+
+@dataclass(frozen=True, eq=False)
 class _Save:
     path: str
     write: Callable[[str], None]
 
 
 class PendingSaves:
-    """At most ``limit`` saves wait at a time; a further one waits for room. Forked children see none."""
+    """At most ``limit`` saves wait at a time; a further one waits for room. Forked children see none.
+
+    Room: without the one being written, if states are small.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -30,6 +46,13 @@ class PendingSaves:
         self._changed = threading.Condition()
         self._writer: threading.Thread | None = None
         self._error: BaseException | None = None
+        self._writing: _Save | None = None
+        self._rest_path = ""
+        self._rest_until = 0.0
+        self._awaited = 0
+        """Threads that wait for a file: no rest then."""
+        self._own = 0
+        """Thread that is taking over a save: it looks at the folder, and waits for nothing."""
 
     def submit(self, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Take over ``torch.save(*args, **kwargs)``; False: the caller has to save by itself (nothing was done).
@@ -43,19 +66,28 @@ class PendingSaves:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
             return False
         where = os.path.abspath(os.fspath(path))
-        if not os.path.isdir(os.path.dirname(where)) or not _has_room(state):
-            return False  # torch.save raises the error that the script expects
+        self._own = threading.get_ident()
         try:
+            if not os.path.isdir(os.path.dirname(where)) or not _has_room(state):
+                return False  # torch.save raises the error that the script expects
             state = copy.deepcopy(state)
         except Exception:  # not to be copied (non-leaf tensors, open files, locks): saved in place
             return False
+        finally:
+            self._own = 0
+        small = sum(t.nbytes for t in _tensors(state)) <= SMALL_BYTES
+        self._queue(_Save(where, lambda name: save(state, name, **kwargs)), small)
+        return True
+
+    def _queue(self, save: _Save, small: bool) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < self._limit)
-            self._waiting.append(_Save(where, lambda name: save(state, name, **kwargs)))
+            for older in [s for s in self._waiting if s.path == save.path and s is not self._writing]:
+                self._waiting.remove(older)
+            self._changed.wait_for(lambda: len(self._waiting) - (small and self._writing is not None) < self._limit)
+            self._waiting.append(save)
             if self._writer is None:
                 self._writer = threading.Thread(target=self._run, name="hotlap-checkpoint", daemon=True)
                 self._writer.start()
-        return True
 
     def _run(self) -> None:
         while True:
@@ -63,14 +95,28 @@ class PendingSaves:
                 if not self._waiting:
                     self._writer = None
                     return
-                save = self._waiting[0]
+                self._rest()
+                save = self._writing = self._waiting[0]
+            begun = time.monotonic()
             try:
                 _write(save)
             except BaseException as err:
                 self._error = err
+            ended = time.monotonic()
             with self._changed:
                 self._waiting.popleft()
+                self._writing = None
+                self._rest_path = save.path
+                self._rest_until = ended + min(REST_FACTOR * (ended - begun), REST_MOST_S)
                 self._changed.notify_all()
+
+    def _rest(self) -> None:
+        """Let newer saves take the place of one to the path just written; called with the lock held."""
+        while not self._awaited and self._waiting[0].path == self._rest_path:
+            left = self._rest_until - time.monotonic()
+            if left <= 0:
+                return
+            self._changed.wait(left)
 
     def busy(self) -> bool:
         """Whether anything waits (cheap)."""
@@ -80,13 +126,20 @@ class PendingSaves:
         """Wait until ``path`` (or what lies in the folder ``path``; None: everything) is written."""
         if not self._waiting or os.getpid() != self._pid or threading.current_thread() is self._writer:
             return
+        if threading.get_ident() == self._own:
+            return
         where = None
         if path is not None:
             if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
                 return
             where = os.path.abspath(os.fspath(path))
         with self._changed:
-            self._changed.wait_for(lambda: not any(_concerns(s.path, where) for s in self._waiting))
+            self._awaited += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(lambda: not any(_concerns(s.path, where) for s in self._waiting))
+            finally:
+                self._awaited -= 1
 
     def finish(self) -> None:
         """Wait for everything; raise the error of a save that failed."""

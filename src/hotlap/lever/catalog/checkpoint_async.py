@@ -5,15 +5,16 @@ Evidence: torch.save holds the step while it serialises and writes.
 Gain: The step pays for a copy of the state in memory; writing overlaps with the next steps.
 
 Runtime: torch.save to a path copies the state and returns; one thread writes the files in order, each in a temporary
-folder first and then renamed, so that a crash leaves the old file or the new one. Whoever looks for the file
-(torch.load, open, rename, remove, stat, listing its folder, a subprocess) waits until it is there, and so does the end
-of the script.
+folder first and then renamed, so that a crash leaves the old file or the new one. Of saves to one path that come faster
+than they can be written, the newest is written, once a second at most. Whoever looks for the file (torch.load, open,
+rename, remove, stat, listing its folder, a subprocess) waits until it is there, and so does the end of the script.
 An error of writing is raised at the next save. What cannot be copied is saved as before.
 
 Source: Copy the state dict (copy.deepcopy) and call torch.save in a thread; join it before the next save.
 
-Risk: The copy needs memory as large as the checkpoint. Other machines or processes that watch the folder see the file a
-little later. kill -9 may lose the checkpoint being written (the one before it stays).
+Risk: The copy needs memory as large as the checkpoint (two copies of up to 256 MiB). Other machines or processes that
+watch the folder see the file a little later. kill -9 may lose the checkpoint being written, and those of the second
+before (an older one stays).
 """
 
 from __future__ import annotations
