@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -81,15 +82,39 @@ def test_a_checkpoint_is_the_state_of_its_moment(tmp_path: Path, monkeypatch: py
     weight += 1
     trained.set()
     save_later({"w": weight}, tmp_path / "b.pt")
+    join_all()
+    assert torch.load(tmp_path / "a.pt")["w"].tolist() == [0, 0, 0]
+    assert torch.load(tmp_path / "b.pt")["w"].tolist() == [1, 1, 1]
+
+
+def test_of_checkpoints_faster_than_the_disk_the_newest_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    written, save = [], torch.save
+
+    def slow(state: dict[str, int], path: str) -> None:
+        written.append(state["step"])
+        time.sleep(0.02)
+        save(state, path)
+
+    monkeypatch.setattr(torch, "save", slow)
+    for step in range(50):
+        save_later({"step": step}, tmp_path / "a.pt")
+    join_all()
+    assert torch.load(tmp_path / "a.pt")["step"] == 49 and len(written) < 10
+
+
+def join_all() -> None:
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
             thread.join(5)
-    assert torch.load(tmp_path / "a.pt")["w"].tolist() == [0, 0, 0]
-    assert torch.load(tmp_path / "b.pt")["w"].tolist() == [1, 1, 1]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_failed_checkpoint_is_told(tmp_path: Path) -> None:
     save_later({}, tmp_path / "nowhere" / "a.pt")
+    join_all()
     with pytest.raises((OSError, RuntimeError)):
         save_later({}, tmp_path / "b.pt")

@@ -3,38 +3,57 @@
 import copy
 import os
 import threading
+import time
 from typing import Any
 
 import torch
 
 __all__ = ["save_later"]
 
-_saving: Any = []
+_changed = threading.Condition()
+_waiting: Any = {}
+_writers: Any = []
+_failed: Any = []
 
 
 def save_later(state: Any, path: Any, *args: Any, **kwargs: Any) -> None:
     """Like torch.save, but only copies the state and returns: a thread writes it, under another name first.
 
-    Waits for the checkpoint before, and raises what went wrong with it. Python waits for the thread at exit.
+    Of saves to one path that come faster than that, the newest is written, once a second at most. Raises what went
+    wrong with an earlier one. Python waits for the thread at exit.
     """
-    while _saving:
-        thread, failed = _saving.pop()
-        thread.join()
-        if failed:
-            raise failed[0]
+    if _failed:
+        raise _failed.pop()
     if not isinstance(path, (str, os.PathLike)):
         torch.save(state, path, *args, **kwargs)
         return
-    kept, failed = copy.deepcopy(state), []
+    name, kept = os.fspath(path), copy.deepcopy(state)
+    with _changed:
+        _changed.wait_for(lambda: name in _waiting or not _waiting)
+        _waiting[name] = (kept, args, kwargs)
+        if not _writers:
+            _writers.append(threading.Thread(target=_write_all))
+            _writers[0].start()
 
-    def write() -> None:
-        try:
-            torch.save(kept, f"{os.fspath(path)}.part", *args, **kwargs)
-            os.replace(f"{os.fspath(path)}.part", path)
-        except Exception as err:
-            failed.append(err)
-            raise
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    _saving.append((thread, failed))
+def _write_all() -> None:
+    try:
+        while True:
+            with _changed:
+                if not _waiting:
+                    _writers.clear()
+                    return
+                name, (state, args, kwargs) = _waiting.popitem()
+                _changed.notify_all()
+            begun = time.monotonic()
+            torch.save(state, f"{name}.part", *args, **kwargs)
+            os.replace(f"{name}.part", name)
+            if name in _waiting:  # it will be written again: leave the cores to training for a while
+                time.sleep(min(9 * (time.monotonic() - begun), 1.0))
+    except Exception as err:
+        with _changed:
+            _failed.append(err)
+            _waiting.clear()
+            _writers.clear()
+            _changed.notify_all()
+        raise
