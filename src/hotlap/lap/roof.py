@@ -17,6 +17,8 @@ from hotlap.trial.arm import Arm
 __all__ = ["measure_roof", "numeric_moves"]
 
 MEASURE_S = 11.0
+HARDLY_MORE = 1.1
+"""Below this ratio the roof is measured again without numeric levers, and the higher one is taken."""
 SLOW_START_S = 5.0
 """A numeric lever that takes longer to start (compilation) is left to the search."""
 
@@ -47,6 +49,15 @@ def numeric_moves(session: Session, findings: Findings, kept: Sequence[Move] = (
     return moves
 
 
+def _ratio(trial: Trial) -> float:
+    return trial.interval.ratio if trial.interval is not None else 0.0
+
+
+def _too_low(trial: Trial) -> bool:
+    """Less than the script's own speed, or hardly more: a numeric lever may have made the step slower."""
+    return trial.interval is not None and trial.interval.ratio < HARDLY_MORE
+
+
 def measure_roof(
     session: Session, incumbent: Arm, findings: Findings, kept: Sequence[Move] = ()
 ) -> tuple[Roof | None, Trial]:
@@ -56,11 +67,13 @@ def measure_roof(
     moves = numeric_moves(session, findings, kept)
     arm = session.arm("roof", moves=moves, ablate=ABLATIONS, validation=validation_place(findings))
     trial = measure(session, incumbent, arm, question)
-    if trial.status == "failed" and not trial.windows and moves and not kept:  # a numeric lever broke it
+    broken = trial.status == "failed" and not trial.windows
+    if moves and not kept and (broken or _too_low(trial)):  # by a numeric lever that does not fit this script
         session.discard(arm)
         arm = session.arm("roof-plain", ablate=ABLATIONS, validation=validation_place(findings))
-        moves = []
-        trial = measure(session, incumbent, arm, question)
+        plain = measure(session, incumbent, arm, question)
+        if broken or _ratio(plain) > _ratio(trial):
+            moves, trial = [], plain
     session.discard(arm)
     if trial.interval is None:
         return None, trial
