@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from diagnose_scripts import COMPUTE, causes, healthy, judge
 
-from hotlap.testing.timelines import TimelineBuilder
+from hotlap.testing.timelines import TimelineBuilder, UserLine
 
 GPU = "NVIDIA H200"
+TORCH = "/v/lib/python3.11/site-packages/torch"
+STEP: UserLine = ("train.py", 95, "main", "loss = lossf(model(x), y)")
+UPDATE: UserLine = ("train.py", 99, "main", "average.update()")
 
 
 def test_gc_collect_names_its_line_and_leaves_the_rest_to_gc() -> None:
@@ -112,3 +115,81 @@ def test_syncs_on_a_cpu_are_a_note() -> None:
     notes = judge(healthy().site("sync", "item", line, 240, 0.0001)).notes
     assert any("train.py:101" in n and "free here, on a GPU" in n for n in notes)
     assert not any("free here" in n for n in judge(healthy().site("sync", "item", line, 4, 0.0001)).notes)
+
+
+def in_torch(file: str, function: str) -> UserLine:
+    return (f"{TORCH}/{file}", 1, function, "")
+
+
+def test_tensors_one_by_one_are_host_work() -> None:
+    header = ("train.py", 31, "update", "for name, value in self.teacher.state_dict().items():")
+    copy = ("train.py", 32, "update", "averaged[name] = self.decay * value + (1 - self.decay) * student[name]")
+    back = ("train.py", 33, "update", "self.teacher.load_state_dict(averaged)")
+    builder = TimelineBuilder().steps(60, residual=0.01, **COMPUTE).loop("train.py", 32, header[3])
+    builder.stack("forward", 20, STEP).stack("residual", 40, UPDATE, copy)
+    builder.stack("residual", 30, UPDATE, back, in_torch("nn/modules/module.py", "_load_from_state_dict"))
+    builder.stack("residual", 30, UPDATE, header, in_torch("nn/modules/module.py", "state_dict"))
+    found = causes(builder)
+    assert "slow-iterator" not in found, "the loop is not the step's"
+    assert found["host-work"].seconds_per_step == pytest.approx(0.01, rel=0.02), "a module's own Python is no compute"
+    assert found["host-work"].where[0].line == 32
+    assert "one by one" in found["host-work"].detail and "_foreach_" in found["host-work"].advice
+    loss = TimelineBuilder().steps(60, residual=0.01, **COMPUTE)
+    loss.stack("residual", 50, STEP, in_torch("nn/functional.py", "cross_entropy"))
+    assert "host-work" not in causes(loss), "a loss called as a function"
+
+
+@pytest.mark.parametrize(("line", "cause"), [(91, "slow-iterator"), (98, "host-work")])
+def test_the_steps_own_loop_waits_for_an_iterator(line: int, cause: str) -> None:
+    asked = ("train.py", line, "main", "for x, y in pairs(model):")
+    builder = TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("forward", 20, STEP)
+    builder.stack("backward", 20, ("train.py", 96, "main", "loss.backward()")).stack("residual", 50, asked)
+    found = causes(builder)
+    assert found[cause].where[0].line == line
+    assert len({"slow-iterator", "host-work"} & set(found)) == 1
+
+
+def test_a_trace_that_is_written_is_the_profilers() -> None:
+    made = ("train.py", 69, "tracing", "profiler = profile(schedule=rare, on_trace_ready=save)")
+    call = ("train.py", 91, "main", "profiler.step()")
+    save = ("train.py", 67, "save", "f.write(prof.key_averages().table())")
+    table = in_torch("autograd/profiler_util.py", "_build_table")
+
+    def traced(**debug: object) -> TimelineBuilder:
+        builder = TimelineBuilder().steps(60, residual=0.010, **COMPUTE).stack("forward", 20, STEP)
+        builder.stack("residual", 60, call, save, table)
+        builder.stack("residual", 40, call, in_torch("profiler/profiler.py", "stop_trace"))
+        return builder.setting("debug", made, **{"anomaly": False, **debug}) if debug else builder
+
+    found = causes(traced(profiler=True, profiler_frac=0.25))
+    assert not {"logging-blocking", "logging-forced", "host-work"} & set(found)
+    profiler = found["autograd-debug"]
+    assert [w.line for w in profiler.where[:2]] == [69, 67] and profiler.phase == "residual"
+    assert profiler.seconds_per_step == pytest.approx(0.010 + 0.25 * 0.2 * 0.020, rel=0.02)
+    rested = causes(traced())["autograd-debug"]
+    assert rested.seconds_per_step == pytest.approx(0.010, rel=0.02) and rested.where[0].line == 67
+    stopped = traced(profiler=True, profiler_frac=0.5).setting("debug", anomaly=False, profiler=False)
+    assert "autograd-debug" not in causes(stopped), "a few steps were traced, and no more"
+    marks = TimelineBuilder().steps(60, residual=0.010, **COMPUTE)
+    marks.stack("residual", 60, ("train.py", 94, "main", "with record_function('step'):"),
+                in_torch("autograd/profiler.py", "__enter__"))  # fmt: skip
+    assert "autograd-debug" not in causes(marks), "a mark in the source is no profiler"
+
+
+def test_a_profiler_that_records_few_steps_costs_few() -> None:
+    def on(frac: float) -> TimelineBuilder:
+        return TimelineBuilder().steps(60, **COMPUTE).setting("debug", STEP, profiler=True, profiler_frac=frac)
+
+    assert causes(on(1.0))["autograd-debug"].seconds_per_step == pytest.approx(0.2 * 0.020, rel=0.02)
+    assert "autograd-debug" not in causes(on(0.05))
+
+
+def test_the_profilers_work_is_told_once() -> None:
+    def with_stack(gathered: int) -> TimelineBuilder:
+        builder = TimelineBuilder().steps(60, residual=0.010, **COMPUTE).setting("debug", profiler=True)
+        builder.setting("tracing", profile="torch.profiler with_stack")
+        builder.stack("residual", gathered, STEP, in_torch("profiler/profiler.py", "step"))
+        return builder.stack("residual", 100 - gathered, STEP)
+
+    before, after = (causes(with_stack(n))["profiler-left-on"].evidence["python_s"] for n in (0, 80))
+    assert before - after == pytest.approx(0.008, rel=0.02)

@@ -191,6 +191,26 @@ with profile(with_stack=True, schedule=torch.profiler.schedule(wait=0, warmup=1,
     assert debug.frame == row.frame
 
 
+def test_a_profiler_that_rests_whenever_it_is_looked_at(watched: Any) -> None:
+    profiled, _ = watched(
+        LOOP
+        + """
+from torch.profiler import profile, schedule
+def save(found):
+    found.key_averages().table()
+with profile(schedule=schedule(wait=8, warmup=2, active=4), on_trace_ready=save) as found:
+    for i in range(30):
+        step()
+        found.step()
+"""
+    )
+    debug = settings(profiled, "debug")
+    assert debug[0].value["profiler"] is False and debug[0].value["profiler_frac"] == 0.0
+    told = next(row for row in debug if row.value["profiler"])
+    assert told.value["profiler_frac"] == pytest.approx(4 / 14, abs=0.001)
+    assert (text_at(profiled, told.frame) or "").startswith("with profile(schedule=")
+
+
 def test_the_line_that_set_the_threads(watched: Any) -> None:
     timeline, out = watched(
         """

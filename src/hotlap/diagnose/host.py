@@ -1,23 +1,32 @@
-"""The residual, shared out by stacks: waiting for an iterator, logging, saving, and the script's own work."""
+"""The residual, shared out by stacks: an iterator waited for, logging, saving, profiling, and the script's own work."""
 
 from __future__ import annotations
 
-from hotlap.diagnose.kinds import is_checkpoint, is_logging, is_next, is_torch
+from collections.abc import Mapping
+
+from hotlap.diagnose.kinds import is_checkpoint, is_logging, is_next, is_profiler, is_torch
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 
 __all__ = ["residual_kind", "residual_seconds"]
 
+_IN_STEP = ("forward", "backward", "optimizer", "zero_grad")
 
-def residual_kind(book: StackBook, sample: Sampled, has_loader: bool) -> str:
-    """``checkpoint``, ``logging``, ``iterator``, ``compute`` or ``work``; exactly one for each sample."""
+
+def residual_kind(book: StackBook, sample: Sampled, begins: Mapping[tuple[str, str], int], has_loader: bool) -> str:
+    """``profiler``, ``checkpoint``, ``logging``, ``iterator``, ``compute`` or ``work``; exactly one for each sample.
+
+    The profiler comes first: what a handler of the script's writes when a trace is ready is no log of the training.
+    """
+    if is_profiler(sample):
+        return "profiler"
     if is_checkpoint(book, sample):
         return "checkpoint"
     if is_logging(book, sample):
         return "logging"
-    if is_next(book, sample) and not has_loader:
+    if not has_loader and is_next(book, sample, begins):
         return "iterator"
-    return "compute" if is_torch(book, sample) else "work"
+    return "compute" if is_torch(sample) else "work"
 
 
 def residual_seconds(view: View, kind: str) -> tuple[float, StackBook]:
@@ -27,6 +36,16 @@ def residual_seconds(view: View, kind: str) -> tuple[float, StackBook]:
     residual_s = view.seconds("residual")
     if not total:
         return (residual_s if kind == "work" else 0.0), book
-    has_loader = view.loader is not None
-    part = book.where(lambda sample: residual_kind(book, sample, has_loader) == kind)
+    begins, has_loader = _begins(view.stacks), view.loader is not None
+    part = book.where(lambda sample: residual_kind(book, sample, begins, has_loader) == kind)
     return residual_s * part.total() / total, part
+
+
+def _begins(stacks: StackBook) -> dict[tuple[str, str], int]:
+    """The first line of the step, by file and function, in the user's functions that run it."""
+    first: dict[tuple[str, str], int] = {}
+    for sample in stacks.phase(*_IN_STEP).samples:
+        for frame in sample.user:
+            key = (frame.file, frame.func)
+            first[key] = min(frame.line, first.get(key, frame.line))
+    return first

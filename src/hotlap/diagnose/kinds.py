@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 
 from hotlap.diagnose.stacks import Sampled, StackBook
@@ -17,6 +18,7 @@ __all__ = [
     "is_idle",
     "is_logging",
     "is_next",
+    "is_profiler",
     "is_torch",
     "loader_blame",
     "touches_storage",
@@ -59,8 +61,15 @@ _LOGGING_TEXT = re.compile(
 _CHECKPOINT_TEXT = re.compile(
     r"torch\.save|save_checkpoint|pickle\.dump|save_pretrained|save_model|save_file\(|np\.savez?\("
 )
-_NEXT_TEXT = re.compile(r"^(?:async )?for\b.*\bin\b|\bnext\(")
+_FOR_TEXT = re.compile(r"^(?:async )?for\b.*\bin\b")
+_NEXT_TEXT = re.compile(_FOR_TEXT.pattern + r"|\bnext\(")
 _RANGE_TEXT = re.compile(r"\bin\s+range\(")
+_PROFILER_FILES = re.compile(r"torch/profiler/|torch/autograd/profiler_util\.py$")
+_PROFILER_FILE = "torch/autograd/profiler.py"
+_NO_RECORDING = {"__init__", "__enter__", "__exit__"}
+"""In that file these may be `record_function`'s: a mark in the source, cheap where no profiler runs."""
+_MODULE_FILE = "torch/nn/modules/module.py"
+_MODULE_CALLS = {"_wrapped_call_impl", "_call_impl", "__call__"}
 _IDLE = {
     "wait",
     "poll",
@@ -165,12 +174,39 @@ def is_checkpoint(book: StackBook, sample: Sampled) -> bool:
     return any(_CHECKPOINT_TEXT.search(t) for t in book.user_texts(sample))
 
 
-def is_torch(book: StackBook, sample: Sampled) -> bool:
-    """Whether torch itself is at work: a loss called as a function, outside of any module's forward."""
+def is_profiler(sample: Sampled) -> bool:
+    """Whether torch's profiler gathers or sorts what it recorded, or a handler of the script's does that for it."""
+    for frame in sample.frames:
+        file = frame.file.replace("\\", "/")
+        if _PROFILER_FILES.search(file) or (file.endswith(_PROFILER_FILE) and frame.func not in _NO_RECORDING):
+            return True
+    return False
+
+
+def is_torch(sample: Sampled) -> bool:
+    """Whether torch itself is at work: a loss called as a function, outside of any module's forward.
+
+    Not where a module's own Python is: outside of forwards it walks over tensors (``state_dict``, ``parameters``).
+    """
     frame = sample.frames[-1] if sample.frames else None
-    return frame is not None and not frame.user and "/torch/" in frame.file.replace("\\", "/")
+    if frame is None or frame.user or "/torch/" not in frame.file.replace("\\", "/"):
+        return False
+    return not any(
+        f.file.replace("\\", "/").endswith(_MODULE_FILE) and f.func not in _MODULE_CALLS for f in sample.frames
+    )
 
 
-def is_next(book: StackBook, sample: Sampled) -> bool:
-    """Whether the script waits for an iterator: a user's line on the stack is a ``for`` header or calls ``next``."""
-    return any(asks(t) for t in book.user_texts(sample))
+def is_next(book: StackBook, sample: Sampled, begins: Mapping[tuple[str, str], int]) -> bool:
+    """Whether the script waits for an iterator: a user's line on the stack calls ``next`` or is the step's ``for``.
+
+    ``begins``: the step's first line, by file and function of the user's that run it. Loops elsewhere, or further down,
+    are loops within the step: over tensors, say. Where it is empty any ``for`` will do.
+    """
+
+    def waits(frame: Frame) -> bool:
+        text = book.text(frame)
+        if not asks(text):
+            return False
+        return not begins or not _FOR_TEXT.search(text) or frame.line < begins.get((frame.file, frame.func), 0)
+
+    return any(waits(frame) for frame in sample.user)

@@ -45,7 +45,8 @@ class Policy:
     """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
     page_fault_s: float = 1.4e-6
     """Seconds that a minor page fault costs at most: a trap, a page to clear, and the cache that this empties. Measured
-    on a two-core guest, wall: 1.0-1.4 us each (2,800 a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms) ..."""
+    on a two-core guest, wall: 1.0-1.4 us each (2,800 a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms; 2,450 that
+    two threads share evenly: 25.6 against 22.5 ms: all of them count, not one thread's) ..."""
     page_fault_refill: float = 1.3
     """... and never more than this times what the kernel took in all: wall saved was 0.8-1.15 of system time there."""
     padding_min_frac: float = 0.15

@@ -67,7 +67,7 @@ def _debug(timeline: Timeline) -> dict[str, Any]:
         where = user_where(timeline, frame_id=row.frame)
         for key, value in row.value.items():
             merged[key] = value
-            if value and where is not None:
+            if key in ("anomaly", "profiler") and value and where is not None:
                 places[key] = f"{where.file}:{where.line}"
     return {**merged, "where": places} if places else merged
 

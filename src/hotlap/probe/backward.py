@@ -10,7 +10,7 @@ from typing import Any
 from hotlap.probe.context import Context
 from hotlap.probe.loader import Loads
 from hotlap.probe.own_frames import strip
-from hotlap.probe.recorder import BACKWARD
+from hotlap.probe.recorder import BACKWARD, Recorder
 from hotlap.probe.validation import Validations
 
 __all__ = ["install"]
@@ -28,6 +28,12 @@ class _Losses:
         self._dispatch = torch._C._len_torch_dispatch_stack
         self._profiling = torch._C._autograd._profiler_enabled
         self._unseen = torch._C.DisableTorchFunction
+
+    def count(self, rec: Recorder) -> None:
+        """One more backward; also by whether torch's profiler records it."""
+        rec.micro += 1
+        rec.backwards += 1
+        rec.profiled += self._profiling()
 
     def value(self, tensor: Any) -> Any:
         """The scalar's value, or the scalar without its graph; nothing that the script could see."""
@@ -72,7 +78,7 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
                 validations.end_by_backward()
             if rec.step_start is None:
                 rec.sign_of_training()
-            rec.micro += 1
+            losses.count(rec)
             if loads.fresh:
                 loads.confirm()
             else:

@@ -117,14 +117,23 @@ class Settings:
         """Switches that cost time."""
         torch = self.ctx.torch
         anomaly = torch.is_anomaly_enabled()
+        frac = self._profiled_frac()
         value = {
             "anomaly": anomaly,
-            "profiler": bool(torch._C._autograd._profiler_enabled()),
+            "profiler": frac > 0.0,
+            "profiler_frac": round(frac, 3),
             "deterministic": torch.are_deterministic_algorithms_enabled(),
             "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
         }
         profiler = self.lines.of("torch profiler") if value["profiler"] else None
         self.say("debug", value, self.anomaly_frame if anomaly else profiler)
+
+    def _profiled_frac(self) -> float:
+        """Part of the backward passes since the last look that torch's profiler recorded: a schedule of its own may
+        let it rest at every look. Without any such pass, whether it records now."""
+        rec = self.rec
+        seen, recorded, rec.backwards, rec.profiled = rec.backwards, rec.profiled, 0, 0
+        return recorded / seen if seen else float(self.ctx.torch._C._autograd._profiler_enabled())
 
 
 def install(ctx: Context, forwards: Forwards) -> Settings:

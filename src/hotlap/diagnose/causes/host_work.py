@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from hotlap.diagnose.host import residual_seconds
 from hotlap.diagnose.view import View
-from hotlap.records.findings import Finding
+from hotlap.records.findings import Finding, Where
 
 CAUSE = "host-work"
+
+_TENSORS = re.compile(r"\b(?:load_)?state_dict\(|\b(?:named_)?(?:parameters|buffers)\(")
 
 
 def find(view: View) -> Finding | None:
@@ -17,7 +21,15 @@ def find(view: View) -> Finding | None:
     where = book.lines(view.policy.max_where)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     evidence = {"residual_s": view.seconds("residual"), **view.stack_evidence(book)}
-    return view.finding(
-        CAUSE, seconds, f"Move the work{at} out of the step: do it once, every so many steps, or in another thread.",
-        where, detail="Python between the phases", phase="residual", evidence=evidence,
-    )  # fmt: skip
+    detail = "Python between the phases"
+    advice = f"Move the work{at} out of the step: do it once, every so many steps, or in another thread."
+    if where and _over_tensors(view, where[0]):
+        detail = "the model's tensors one by one"
+        advice = f"Treat all tensors{at} in one call (torch._foreach_lerp_ and its kin), or every so many steps."
+    return view.finding(CAUSE, seconds, advice, where, detail=detail, phase="residual", evidence=evidence)
+
+
+def _over_tensors(view: View, where: Where) -> bool:
+    """Whether a line, or the loop around it, goes over a module's tensors (a running average, norms, clipping)."""
+    header = view.timeline.loops.get(f"{where.file}:{where.line}", "")
+    return bool(_TENSORS.search(where.text) or _TENSORS.search(header))

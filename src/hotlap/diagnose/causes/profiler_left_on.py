@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.host import residual_seconds
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -13,7 +14,10 @@ _SWITCHES = {
 
 
 def find(view: View) -> Finding | None:
-    """What is on, at its prior cost: it slows Python down, and leaves compute alone."""
+    """What is on, at its prior cost: it slows Python down, and leaves compute alone.
+
+    What torch's profiler takes between the phases is autograd-debug's.
+    """
     on = view.setting("tracing")
     names = [
         f"{on[key]} ({how})" if isinstance(on.get(key), str) else how for key, how in _SWITCHES.items() if on.get(key)
@@ -21,7 +25,8 @@ def find(view: View) -> Finding | None:
     if not names:
         return None
     times = view.times
-    python_s = max(0.0, times.step_s - view.compute_s * view.compute_bound - view.seconds("sync"))
+    other_s = view.compute_s * view.compute_bound + view.seconds("sync") + residual_seconds(view, "profiler")[0]
+    python_s = max(0.0, times.step_s - other_s)
     where = next((found for row in reversed(view.setting_rows("tracing")) if (found := view.setting_where(row))), [])
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     prior = view.policy.tracing_prior
