@@ -168,6 +168,12 @@ def test_a_trace_that_is_written_is_the_profilers() -> None:
     assert profiler.seconds_per_step == pytest.approx(0.010 + 0.25 * 0.2 * 0.020, rel=0.02)
     rested = causes(traced())["autograd-debug"]
     assert rested.seconds_per_step == pytest.approx(0.010, rel=0.02) and rested.where[0].line == 67
+    collecting = TimelineBuilder().steps(60, residual=0.010, gc=0.008, **COMPUTE)
+    collecting.stack("residual", 60, call, save, table).site("gc", "full", save, 3, 0.36)
+    both = causes(collecting.site("gc", "full", STEP, 1, 0.12))
+    assert both["autograd-debug"].evidence["collected_s"] == pytest.approx(0.006, rel=0.02)
+    assert both["gc"].seconds_per_step == pytest.approx(0.002, rel=0.02), "collections on the lines that gather"
+    assert [w.line for w in both["gc"].where] == [STEP[1]]
     stopped = traced(profiler=True, profiler_frac=0.5).setting("debug", anomaly=False, profiler=False)
     assert "autograd-debug" not in causes(stopped), "a few steps were traced, and no more"
     marks = TimelineBuilder().steps(60, residual=0.010, **COMPUTE)

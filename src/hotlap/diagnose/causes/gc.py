@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.profiling import profiling
 from hotlap.diagnose.sites import calls, collect_calls
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
@@ -10,10 +11,11 @@ CAUSE = "gc"
 
 
 def find(view: View) -> Finding | None:
-    """The gc phase, without what the script collects by hand."""
+    """The gc phase, without what the script collects by hand, and what a profiler's events bring about."""
     by_hand = collect_calls(view, calls(view, "gc", "collect"))
-    full = collect_calls(view, calls(view, "gc", "full"))
-    seconds = max(0.0, view.seconds("gc") - by_hand.seconds)
+    told = profiling(view)
+    full = collect_calls(view, [site for site in calls(view, "gc", "full") if site not in told.collections])
+    seconds = max(0.0, view.seconds("gc") - by_hand.seconds - told.collected_s)
     collector = view.setting("collector")
     evidence = {
         "gc_s": view.seconds("gc"), "by_hand_s": by_hand.seconds, "full_each_s": full.each_s,

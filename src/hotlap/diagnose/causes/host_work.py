@@ -23,7 +23,7 @@ def find(view: View) -> Finding | None:
     evidence = {"residual_s": view.seconds("residual"), **view.stack_evidence(book)}
     detail = "Python between the phases"
     advice = f"Move the work{at} out of the step: do it once, every so many steps, or in another thread."
-    if where and _over_tensors(view, where[0]):
+    if any(_over_tensors(view, w) for w in where if w.function == where[0].function):
         detail = "the model's tensors one by one"
         advice = f"Treat all tensors{at} in one call (torch._foreach_lerp_ and its kin), or every so many steps."
     return view.finding(CAUSE, seconds, advice, where, detail=detail, phase="residual", evidence=evidence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotlap.diagnose.host import residual_seconds
+from hotlap.diagnose.profiling import profiling
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -25,7 +25,8 @@ def find(view: View) -> Finding | None:
     if not names:
         return None
     times = view.times
-    other_s = view.compute_s * view.compute_bound + view.seconds("sync") + residual_seconds(view, "profiler")[0]
+    told = profiling(view)
+    other_s = view.compute_s * view.compute_bound + view.seconds("sync") + told.gathered_s + told.collected_s
     python_s = max(0.0, times.step_s - other_s)
     where = next((found for row in reversed(view.setting_rows("tracing")) if (found := view.setting_where(row))), [])
     at = f" at {where[0].file}:{where[0].line}" if where else ""
