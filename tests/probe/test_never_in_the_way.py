@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+from hotlap.probe.checkpoint import _size
 
 
 def test_objects_that_refuse_everything(watched: Any) -> None:
@@ -89,3 +95,13 @@ def test_own_modes_and_subclasses_see_nothing_of_hotlap(watched: Any) -> None:
     """)
     for line in out.splitlines():
         assert len(set(line.split())) == 1, line
+
+
+def test_looking_up_a_checkpoint_s_size_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def waiting(*args: object, **kwargs: object) -> None:
+        raise AssertionError("under the lever checkpoint-async, this waits until the file has been written")
+
+    (tmp_path / "m.pt").write_bytes(b"12345")
+    monkeypatch.setattr(os, "stat", waiting)
+    assert _size(tmp_path / "m.pt") == {"file_bytes": 5.0}
+    assert _size(tmp_path / "none.pt") == {}

@@ -16,6 +16,9 @@ from hotlap.records.rows import Event
 
 __all__ = ["install"]
 
+_stat = os.stat
+"""As it is before any lever: under checkpoint-async, whoever looks for the file waits for it, and we must not."""
+
 
 def install(ctx: Context, validations: Validations) -> None:
     """Replace the savers. Saving during a validation ends it: the metrics are known by then."""
@@ -72,6 +75,6 @@ def _size(path: Any) -> dict[str, float]:
     if not isinstance(path, str | os.PathLike):
         return {}
     try:
-        return {"file_bytes": float(os.path.getsize(path))}
+        return {"file_bytes": float(_stat(path).st_size)}
     except OSError:
         return {}  # not saved after all (skipped, or given to a thread)
