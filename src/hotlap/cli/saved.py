@@ -11,10 +11,14 @@ from hotlap.records.plan import Plan
 from hotlap.records.proof import Proof
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
+from hotlap.records.seed_proof import SeedProof
 from hotlap.records.trials import LeverResult, Trial
 from hotlap.report.view import Report
 
-__all__ = ["find_run", "load_report"]
+__all__ = ["SEEDS", "find_run", "load_report"]
+
+SEEDS = "prove"
+"""Kind of the runs whose proof is one over seeds."""
 
 
 def find_run(name: str | None, root: Path | None) -> RunFolder:
@@ -40,11 +44,12 @@ def load_report(folder: RunFolder) -> Report:
     levers = folder.read("levers.json", list[LeverResult]) or []
     trials = [t for p in sorted(folder.path.glob("trials/*.json")) if (t := folder.read(f"trials/{p.name}", Trial))]
     plan_file = folder.path / "plan.yaml"
+    seeds = run.kind == SEEDS
     return Report(
         machine=folder.read("machine.json", Machine),
         findings=folder.read("findings.json", Findings),
         levers=levers,
-        proof=folder.read("proof.json", Proof),
+        proof=None if seeds else folder.read("proof.json", Proof),
         plan=folder.read("plan.json", Plan),
         plan_path=run.plan_path,
         command=run.command,
@@ -56,4 +61,5 @@ def load_report(folder: RunFolder) -> Report:
         kind=run.kind,
         trials=trials,
         plan_text=plan_file.read_text(encoding="utf-8") if plan_file.is_file() else "",
+        seed_proof=folder.read("proof.json", SeedProof) if seeds else None,
     )

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hotlap.cli.saved import SEEDS
+from hotlap.records.codec import dumps
 from hotlap.records.run_folder import RunFolder, write_atomic
-from hotlap.report import html, terminal
+from hotlap.report import html, seed_page, seed_terminal, terminal
 from hotlap.report.data import to_json
 from hotlap.report.view import Report
 
@@ -24,11 +26,19 @@ def console(stderr: bool = True) -> Console:
 def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:
     """Write report.html (and ``--json``), then print the report."""
     path = folder.path / "report.html"
-    write_atomic(path, html.render(report))
-    if json_file is not None:
+    seeds = report.kind == SEEDS
+    write_atomic(path, seed_page.render(report) if seeds else html.render(report))
+    if json_file is not None and report.seed_proof is not None:
+        write_atomic(json_file, dumps(report.seed_proof) + "\n")
+    elif json_file is not None and not seeds:
         write_atomic(json_file, json.dumps(to_json(report), indent=2, allow_nan=False) + "\n")
     out = console(stderr)
-    out.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
+    if seeds:
+        out.print(seed_terminal.seeds(report))
+    else:
+        out.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
+    if report.seed_proof is not None:
+        out.print(f" proof:  {_short(folder.path / 'proof.json')}", soft_wrap=True)
     out.print(f" report: {_short(path)}", soft_wrap=True)
 
 
