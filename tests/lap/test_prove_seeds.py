@@ -95,7 +95,7 @@ def test_a_metric_that_is_never_printed_shows_what_was(prove) -> None:  # type: 
 
 
 def test_seeds_that_change_nothing_end_it(prove) -> None:  # type: ignore[no-untyped-def]
-    proof = prove("by=nothing", preserves="maths", seeds=4)
+    proof = prove("by=nothing", "differs=5", preserves="maths", seeds=4)
     assert proof.verdict == "not proved" and len(proof.seeds) == 2
     assert "{seed}" in proof.more[0]
 

@@ -67,6 +67,12 @@ def test_a_script_that_does_not_repeat_itself_owes_no_bits() -> None:
     assert (found.verdict, found.quality.kind) == ("proved", "non-inferior")
 
 
+def test_equal_bits_are_taken_where_less_is_owed() -> None:
+    found = conclude([pair(1)], Asked("distribution"))
+    assert (found.quality.kind, found.quality.verdict) == ("bits", "proved")
+    assert conclude([pair(1, worse=1.0001)], Asked("distribution")).quality.kind == "non-inferior"
+
+
 def test_worse_beyond_the_margin_is_refuted_early_only_when_clear() -> None:
     clear = conclude([pair(seed, worse=1.2 + seed / 1000) for seed in (1, 2)], Asked("maths"))
     assert clear.verdict == "refuted" and hopeless(clear)
@@ -109,9 +115,7 @@ def test_seeds_that_change_nothing_prove_no_quality() -> None:
 def test_the_metric_decides_where_bits_are_not_owed() -> None:
     def told(candidate: list[float | None]) -> list[SeedRuns]:
         return [
-            replace(
-                pair(k, worse=1.5), baseline=replace(run(0.2, seed=k), metric=m), candidate=run(0.1, seed=k, metric=c)
-            )
+            replace(pair(k), baseline=run(0.2, seed=k, metric=m), candidate=run(0.1, seed=k, worse=1.5, metric=c))
             for k, (m, c) in enumerate(zip((5.0, 5.2, 4.8), candidate, strict=True))
         ]
 
@@ -123,6 +127,10 @@ def test_the_metric_decides_where_bits_are_not_owed() -> None:
     found = conclude(missing, asked)
     assert found.metric is not None and "candidate's output" in found.metric.summary
     assert "Check the pattern" in what_more(missing, found, asked)[0]
+    equal = [pair(1), pair(2), pair(3)]
+    found = conclude(equal, Asked("bits", pattern="EER (.*)"))
+    assert found.verdict == "not proved", "what was asked for was not found, however equal the bits"
+    assert "Check the pattern" in what_more(equal, found, asked)[0]
 
 
 def test_a_metric_is_turned_so_that_positive_is_worse() -> None:
@@ -138,20 +146,18 @@ def test_a_metric_is_turned_so_that_positive_is_worse() -> None:
 def test_time_to_a_loss_that_was_asked_for() -> None:
     stop = Stop(loss=0.6)
 
-    def reached(baseline: float | None, candidate: float | None) -> SeedRuns:
-        found = pair(1)
-        stopped = {"status": "stopped"}
-        return replace(found, baseline=run(0.2, reached_s=baseline, **stopped),
-                       candidate=run(0.1, reached_s=candidate, **stopped))  # fmt: skip
+    def reached(seed: int, baseline: float | None, candidate: float | None) -> SeedRuns:
+        one = run(0.2, seed=seed, reached_s=baseline, status="stopped")
+        return replace(pair(seed, reached_s=candidate, status="stopped"), baseline=one)
 
     asked = Asked("goal", stop)
-    found = conclude([reached(10, 5), reached(11, 5.4), reached(9, 4.6)], asked)
+    found = conclude([reached(1, 10, 5), reached(2, 11, 5.4), reached(3, 9, 4.6)], asked)
     assert found.time_to_quality is not None and found.time_to_quality.interval is not None
     assert found.time_to_quality.interval.ratio == pytest.approx(2.0, rel=0.02)
     assert (found.verdict, found.quality.kind) == ("proved", "target")
-    never = conclude([reached(10, None), reached(11, None)], asked)
+    never = conclude([reached(1, 10, None), reached(2, 11, None)], asked)
     assert (never.verdict, never.quality.verdict) == ("refuted", "refuted")
-    some = [reached(10, 5), reached(11, None)]
+    some = [reached(1, 10, 5), reached(2, 11, None)]
     assert "1 of 4 runs never came to the loss" in what_more(some, conclude(some, asked), asked)[0]
 
 

@@ -57,7 +57,7 @@ def printed(found: Report, width: int = 110) -> str:
 def test_the_terminal_says_the_verdict_the_numbers_and_what_to_type() -> None:
     text = printed(report(proof()))
     assert "3 seeds · both arms side by side · whole runs" in text
-    assert "proved: 2.0x faster [1.9, 2.1] (whole runs, 3 seeds)" in text and "equal bits" in text
+    assert "proved · 2.0x faster [1.9, 2.1] (whole runs, 3 seeds)" in text and "equal bits" in text
     assert "Losses are equal bit for bit over 3 steps in 3 seeds" in text
     assert "hotlap run --plan 'my fast.yaml' -- python train.py '{seed}'" in text
     assert max(map(len, printed(report(proof()), 60).splitlines())) <= 60
@@ -65,19 +65,24 @@ def test_the_terminal_says_the_verdict_the_numbers_and_what_to_type() -> None:
 
 def test_what_is_not_proved_says_what_would_decide_it() -> None:
     some = Interval(1.02, 0.98, 1.06, 0.98, 3)
-    text = printed(report(proof(verdict="not proved", speedup=some, more=["Do this."], notes=["A note.", "| out"])))
-    assert "not proved: no speedup claimed, 1.02x [0.98, 1.06]" in text
-    assert "to decide it: Do this." in text and "note: A note." in text and "\n   | out" in text
+    open_ = proof(
+        verdict="not proved", speed_verdict="not proved", speedup=some, more=["Do."], notes=["A note.", "| out"]
+    )
+    text = printed(report(open_))
+    assert "not proved (speed) · no speedup claimed, 1.02x [0.98, 1.06]" in text
+    assert "to decide it: Do." in text and "note: A note." in text and "\n   | out" in text
     assert "keep it" not in text
 
 
 def test_metric_and_time_to_quality() -> None:
     metric = MetricQuality("EER", True, "not proved", "Too few.", [5.0], [5.5], 0.1, 0.2, 0.02)
     sooner = TimeToQuality("the loss that was asked for", [0.3], [40.0], [20.0], Interval(2.0, 1.8, 2.2), "proved")
-    lines = seed_words.proof_lines(proof(metric=metric, time_to_quality=sooner))
-    assert lines[0] == "proved: the loss that was asked for 2.0x sooner [1.8, 2.2]"
+    judged = Quality("not proved", "non-inferior", "Too few seeds.", 0.01, 0.03, 0.02, seeds=3, steps=30)
+    lines = seed_words.proof_lines(proof(metric=metric, time_to_quality=sooner, quality=judged))
+    assert lines[0] == "proved · the loss that was asked for 2.0x sooner [1.8, 2.2]"
     assert lines[1] == "whole run: 2.0x faster [1.9, 2.1]"
     assert lines[-1] == "metric not proved: 5.00 → 5.50, +10 % worse, at most +20 % (margin 2 %)"
+    assert seed_words.proof_lines(proof(metric=metric))[-1] == "metric 5.00 → 5.50", "equal bits say it all"
     never = replace(sooner, candidate_s=[None], interval=None)
     assert "was reached in 0 of 1 runs with the plan" in seed_words.headline(proof(time_to_quality=never))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hotlap.proof.noninferior import MIN_STEPS
 from hotlap.proof.over_seeds import seeds_for_margin, seeds_for_ratio
 from hotlap.proof.speedup import MIN_LAUNCHES
-from hotlap.proof.whole_runs import Asked, Verdicts, ratios, usable
+from hotlap.proof.whole_runs import Asked, Verdicts, metric_counts, ratios, usable
 from hotlap.records.seed_proof import SeedRuns
 
 __all__ = ["what_more"]
@@ -30,7 +30,8 @@ def what_more(seeds: Sequence[SeedRuns], found: Verdicts, asked: Asked) -> list[
         return told
     if found.metric is None or found.quality.kind == "bits":
         told += _quality(len(used), found, asked)
-    if found.metric is not None and found.metric.verdict == "not proved" and found.quality.kind != "bits":
+    metric = found.metric
+    if metric is not None and metric.verdict == "not proved" and metric_counts(found.quality, metric):
         told.append(_metric(len(used), found))
     return list(dict.fromkeys(told))
 

@@ -24,7 +24,7 @@ from hotlap.records.proof import Quality
 from hotlap.records.seed_proof import ArmRun, MetricQuality, SeedRuns, Stop, TimeToQuality, Word
 from hotlap.records.trials import Interval
 
-__all__ = ["Asked", "Verdicts", "conclude", "hopeless", "ratios", "usable"]
+__all__ = ["Asked", "Verdicts", "conclude", "hopeless", "metric_counts", "ratios", "usable"]
 
 EARLY_LEVEL = 0.99
 """One-sided confidence for giving up before all seeds were run: looks before the last one can only refute."""
@@ -95,12 +95,17 @@ def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
     owed: list[Word] = [speed if sooner is None else sooner.verdict]
     if metric is None or quality.kind == "bits":
         owed.append(quality.verdict)
-    if metric is not None and (quality.kind != "bits" or metric.verdict == "refuted"):
+    if metric is not None and metric_counts(quality, metric):
         owed.append(metric.verdict)
     word: Word = "proved" if all(w == "proved" for w in owed) else "not proved"
     if crashed or "refuted" in owed:
         word = "refuted"
     return Verdicts(word, speedup, whole, steady, speed, quality, metric, sooner, differ)
+
+
+def metric_counts(quality: Quality, metric: MetricQuality) -> bool:
+    """Equal bits prove more than a metric does, which they leave to say that it is worse, or was not found."""
+    return quality.kind != "bits" or metric.verdict == "refuted" or metric.delta_frac is None
 
 
 def _seeds_differ(used: Sequence[SeedRuns]) -> bool:
@@ -156,6 +161,8 @@ def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:
         return replace(quality, raw={})
     if asked.preserves == "goal" and asked.stop.loss is not None:
         return _target(used)
+    if used and all(r.baseline.loss and r.baseline.loss == r.candidate.loss and asked.repeats for r in used):
+        return replace(same_bits([per_step(r.baseline) for r in used], [per_step(r.candidate) for r in used]), raw={})
     curves = {"baseline": [per_step(r.baseline) for r in used], "candidate": [per_step(r.candidate) for r in used]}
     if asked.preserves == "goal":
         samples = {"baseline": [samples_per_step(r.baseline) for r in used],
@@ -197,7 +204,8 @@ def hopeless(found: Verdicts) -> bool:
 
     Giving up early can only turn what might still have been proved into refuted, at 1 % a look.
     """
-    judged = found.metric if found.metric is not None and found.quality.kind != "bits" else found.quality
+    metric = found.metric
+    judged = metric if metric is not None and metric_counts(found.quality, metric) else found.quality
     if judged.verdict != "refuted":
         return False
     if judged.delta_frac is None or judged.upper_frac is None or judged.margin_frac is None:

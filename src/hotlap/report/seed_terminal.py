@@ -13,7 +13,7 @@ from hotlap.report.view import Report
 
 __all__ = ["seeds"]
 
-WIDTHS = (6, 13, 13, 9, 16)
+WIDTHS = (5, 11, 15, 8, 14)
 """Of the columns seed, baseline, with the plan, ratio, steps; what is left is for the last one."""
 STYLES = {"proved": "bold green", "refuted": "bold red", "not proved": "bold"}
 

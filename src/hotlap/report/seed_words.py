@@ -10,15 +10,31 @@ __all__ = ["headline", "proof_lines", "seed_cells", "seed_line", "setup_line"]
 
 
 def headline(proof: SeedProof) -> str:
-    """The verdict, and the ratio that it is about."""
-    sooner = proof.time_to_quality
-    if sooner is not None:
-        return f"{proof.verdict}: {_sooner(sooner)}"
+    """The verdict, what is open or refuted, and the ratio that it is about."""
+    return " · ".join([_verdict(proof), _ratio(proof)])
+
+
+def _verdict(proof: SeedProof) -> str:
+    if proof.verdict == "proved":
+        return "proved"
+    sooner, metric = proof.time_to_quality, proof.metric
+    parts = {"speed": proof.speed_verdict if sooner is None else sooner.verdict}
+    if metric is None or proof.quality.kind == "bits":
+        parts["quality"] = proof.quality.verdict
+    if metric is not None and (proof.quality.kind != "bits" or metric.delta_frac is None):
+        parts["metric"] = metric.verdict
+    names = [name for name, word in parts.items() if word == proof.verdict]
+    return f"{proof.verdict} ({', '.join(names)})" if names else f"{proof.verdict} (the plan breaks the script)"
+
+
+def _ratio(proof: SeedProof) -> str:
+    if proof.time_to_quality is not None:
+        return _sooner(proof.time_to_quality)
     if proof.speedup is None:
-        return f"{proof.verdict}: no speedup measured"
+        return "no speedup measured"
     n = proof.speedup.launches
-    over = f"{proof.speedup_of}{'s' if proof.speedup_of == 'whole run' else ''}, {n} seed{'' if n == 1 else 's'}"
-    return f"{proof.verdict}: {_faster(proof.speedup)} ({over})"
+    of = f"{proof.speedup_of}{'s' if proof.speedup_of == 'whole run' else ''}"
+    return f"{_faster(proof.speedup)} ({of}, {n} seed{'' if n == 1 else 's'})"
 
 
 def _faster(found: Interval) -> str:
@@ -50,7 +66,7 @@ def proof_lines(proof: SeedProof) -> list[str]:
         lines.append(f"steps alone {units.ratio_interval(steady.ratio, steady.low, steady.high)}")
     lines.append(_quality(proof))
     if proof.metric is not None:
-        lines.append(_metric(proof.metric))
+        lines.append(_metric(proof.metric, proof.quality.kind == "bits"))
     return lines
 
 
@@ -73,15 +89,16 @@ def _bounds(upper: float | None, margin: float | None) -> str:
     return most + (f" (margin {units.share(margin)})" if margin is not None else "")
 
 
-def _metric(metric: MetricQuality) -> str:
+def _metric(metric: MetricQuality, equal_bits: bool) -> str:
     if metric.delta_frac is None:
         return f"metric {metric.verdict}: {metric.summary.rstrip('.')}"
     pairs = zip(metric.baseline, metric.candidate, strict=True)
     known = [(b, c) for b, c in pairs if b is not None and c is not None]
     base, cand = (sum(values) / len(known) for values in zip(*known, strict=True))
-    told = f"{units.plain(base)} → {units.plain(cand)}, {units.signed_share(metric.delta_frac)} worse"
-    if metric.delta_frac <= 0:
-        told = f"{units.plain(base)} → {units.plain(cand)}, no worse"
+    told = f"{units.plain(base)} → {units.plain(cand)}"
+    if equal_bits and metric.verdict != "refuted":
+        return f"metric {told}"
+    told += f", {units.signed_share(metric.delta_frac)} worse" if metric.delta_frac > 0 else ", no worse"
     return f"metric {metric.verdict}: {told}{_bounds(metric.upper_frac, metric.margin_frac)}"
 
 

@@ -174,7 +174,8 @@ class _Abreast:
 
     def enough(self) -> bool:
         """Whether what is left of the runs can be spared."""
-        if not self.open() or self.decided({label: self.rows(label) for label in self.arms}):
+        decided = self.decided({label: self.rows(label) for label in self.arms})  # at the end too: it may look into it
+        if decided or not self.open():
             return True
         for label, end in self.ends.items():
             for other in self.open():
