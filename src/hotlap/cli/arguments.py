@@ -22,6 +22,7 @@ __all__ = [
     "duration",
     "measuring_options",
     "positive",
+    "share",
 ]
 
 KNOB_VALUE_S = 40.0
@@ -50,6 +51,15 @@ def positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
     return int(text)
+
+
+def share(text: str) -> float:
+    """``0.02``, ``2%``: a part of a whole, neither none nor all of it."""
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", text)
+    value = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write 0.02 or 2%")
+    return value
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -105,10 +115,10 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
     )
 
 
-def check_json_folder(file: Path | None) -> None:
+def check_json_folder(file: Path | None, option: str = "--json") -> None:
     """Raises HotlapError where the file of ``--json`` could not be written in the end."""
     if file is not None and not file.absolute().parent.is_dir():
-        raise HotlapError(f"The folder of --json {file} does not exist.", "Make it first.", EXIT_USAGE)
+        raise HotlapError(f"The folder of {option} {file} does not exist.", "Make it first.", EXIT_USAGE)
 
 
 def _knobs(args: argparse.Namespace, command: list[str]) -> tuple[Knob, ...]:

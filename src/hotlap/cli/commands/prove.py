@@ -12,7 +12,7 @@ import re
 import time
 from pathlib import Path
 
-from hotlap.cli.arguments import add_output, add_sandbox, check_json_folder, positive
+from hotlap.cli.arguments import add_output, add_sandbox, check_json_folder, positive, share
 from hotlap.cli.prepare import new_run
 from hotlap.cli.saved import load_report
 from hotlap.cli.show import console, publish
@@ -51,13 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         metavar="REGEX",
         type=_pattern,
-        help="judge quality by the last match in what the script prints, e.g. 'EER[:= ]+([\\d.]+)'; higher is better",
+        help="judge quality by the last match in what the script prints, e.g. 'EER: ([\\d.]+)'; higher is better",
     )
     parser.add_argument("--lower", action="store_true", help="a lower metric is better")
     parser.add_argument(
         "--margin",
         metavar="SHARE",
-        type=_margin,
+        type=share,
         help="how much worse still counts as the same, e.g. 0.02 (default: what the unmodified script's own seeds "
         "differ by, 0.02 at least)",
     )
@@ -152,11 +152,3 @@ def _pattern(text: str) -> re.Pattern[str]:
             f"{text!r} has {found.groups} groups: put one around the number, (?:...) elsewhere"
         )
     return found
-
-
-def _margin(text: str) -> float:
-    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", text)
-    value = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write 0.02 or 2%")
-    return value
