@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hotlap.records.check import Check
 from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
@@ -15,8 +16,10 @@ from hotlap.records.seed_proof import SeedProof
 from hotlap.records.trials import LeverResult, Trial
 from hotlap.report.view import Report
 
-__all__ = ["SEEDS", "find_run", "load_report"]
+__all__ = ["CHECK", "SEEDS", "find_run", "load_report"]
 
+CHECK = "check"
+"""Kind of the runs that compared two revisions."""
 SEEDS = "prove"
 """Kind of the runs whose proof is one over seeds."""
 
@@ -61,5 +64,6 @@ def load_report(folder: RunFolder) -> Report:
         kind=run.kind,
         trials=trials,
         plan_text=plan_file.read_text(encoding="utf-8") if plan_file.is_file() else "",
+        check=folder.read("check.json", Check) if run.kind == CHECK else None,
         seed_proof=folder.read("proof.json", SeedProof) if seeds else None,
     )

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from hotlap.cli.arguments import add_output, check_json_folder, duration, positive, share
 from hotlap.cli.prepare import new_run
-from hotlap.cli.show import console
+from hotlap.cli.saved import load_report
+from hotlap.cli.show import console, publish
 from hotlap.inject.run_script import check_command
 from hotlap.lap.check import check
 from hotlap.lap.options import Options
 from hotlap.lap.revision import find_revision
 from hotlap.machine.facts import read_machine
 from hotlap.records.check import Check
-from hotlap.records.codec import dumps
 from hotlap.records.errors import EXIT_FAILED, HotlapError
-from hotlap.records.run_folder import write_atomic
+from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report import check_words
 from hotlap.report.progress import Live
 from hotlap.trial import sandbox
@@ -79,16 +79,12 @@ def execute(args: argparse.Namespace) -> int:
     finally:
         run.wall_s = time.monotonic() - started
         folder.write("run.json", run)
-    _tell(found, args, run.wall_s)
+    _tell(found, folder, args, run.wall_s)
     return EXIT_FAILED if found.verdict == "refuted" or (args.strict and found.verdict != "proved") else 0
 
 
-def _tell(found: Check, args: argparse.Namespace, wall_s: float) -> None:
-    out = console()
-    for line in check_words.lines(found):
-        out.print(f" {line}", soft_wrap=True, markup=False)
-    if args.json is not None:
-        write_atomic(args.json, dumps(found) + "\n")
+def _tell(found: Check, folder: RunFolder, args: argparse.Namespace, wall_s: float) -> None:
+    publish(load_report(folder), folder, args.json)
     if args.junit is not None:
         write_atomic(args.junit, check_words.junit(found, args.strict, wall_s))
     annotation = check_words.annotation(found, args.strict)
