@@ -1,5 +1,6 @@
 """A script that writes the timeline of a training itself, as Hotlap's call asks. argv: KEY=VALUE... (see below)."""
 
+import fcntl
 import json
 import math
 import os
@@ -28,6 +29,12 @@ row(
 for move in call["moves"]:
     state = given.get("lever", "applied")
     row("mark", kind="lever", id=move["lever"], state=state, count=int(state == "applied"), why="nothing there")
+if "hold" in given:  # memory for one at a time
+    held = open(given["hold"], "w")  # noqa: SIM115 - until the end
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise MemoryError("no room for two") from None
 draw = random.Random(seed if given.get("by") != "nothing" else 0)
 own = random.Random()  # seeded by the system: never the same twice
 for i in range(steps):

@@ -103,3 +103,10 @@ def test_seeds_that_change_nothing_end_it(prove) -> None:  # type: ignore[no-unt
 def test_a_lever_without_effect_is_told(prove) -> None:  # type: ignore[no-untyped-def]
     proof = prove("lever=no-effect", stop=Stop(steps=10))
     assert proof.speedup_of == "after the first step" and "gc-freeze: no effect (nothing there)." in proof.notes
+
+
+def test_where_memory_does_not_hold_both_they_run_one_after_the_other(prove, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    hold = tmp_path / "held"
+    proof = prove(f"hold={hold}", "steps=40")
+    assert (proof.quality.verdict, proof.seeds[0].side_by_side) == ("proved", False)
+    assert "Both arms together ran out of memory" in proof.notes[0]

@@ -111,14 +111,15 @@ class _Prover:
     def seed(self, number: int) -> SeedRuns:
         """Both arms with the next seed; one after the other from then on where memory does not hold both."""
         runs = self.attempt(number)
-        reasons = [run.reason for run in (runs.baseline, runs.candidate) if run.status == "failed"]
-        if self.one_at_a_time or not any("out of memory" in reason for reason in reasons):
-            return runs
-        self.one_at_a_time = True
-        self.note("Both arms together ran out of memory, so they ran one after the other: noise is not shared.")
-        return self.attempt(number)
+        if runs is None:
+            self.one_at_a_time = True
+            self.note("Both arms together ran out of memory, so they ran one after the other: noise is not shared.")
+            runs = self.attempt(number)
+        assert runs is not None, "one at a time, running out of memory is a failure like others"
+        return runs
 
-    def attempt(self, number: int) -> SeedRuns:
+    def attempt(self, number: int) -> SeedRuns | None:
+        """Both arms once; None where both together ran out of memory."""
         request, seed = self.request, self.request.first_seed + number
         command = seeded(request.options.command, seed)
         with Session(replace(request.options, command=command), self.machine, self.folder, self.listener) as session:
@@ -136,6 +137,8 @@ class _Prover:
             ends = run_abreast(
                 arms, request.stop, BUDGET, session.on_progress, look.decided, one_at_a_time=self.one_at_a_time
             )
+            if not self.one_at_a_time and any("out of memory" in end.reason for end in ends.ends.values()):
+                return None
             return self.collect(seed, command, arms, ends, session)
 
     def collect(self, seed: int, command: list[str], arms: dict[str, Arm], ends: Ends, session: Session) -> SeedRuns:
