@@ -17,6 +17,7 @@ from hotlap.trial.arm_run import arm_run, last_match, windows
 from hotlap.trial.awake import awake_s
 from hotlap.trial.progress import nowhere
 from hotlap.trial.stopping import reached_at, stops_at
+from hotlap.trial.tail import FileTail
 
 
 def never(_: Mapping[str, Sequence[Step]]) -> bool:
@@ -67,6 +68,17 @@ def test_runs_are_stopped_where_asked_and_cut_there(make_arm: MakeArm, monkeypat
     runs = {label: arm_run(arms[label], ends[label], stop, None) for label in arms}
     assert {(run.status, run.steps) for run in runs.values()} == {("stopped", 15)}
     assert all(run.run_s == run.end_s[14] and len(run.loss) == 15 for run in runs.values())
+
+
+def test_a_loss_that_was_reached_once_is_reached(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = pair(make_arm, steps=1000)
+    run = abreast._Abreast(arms, Stop(loss=0.1), abreast.Runner(QUICK, nowhere), never)
+    tail = FileTail(arms["baseline"].spec.timeline_dir)
+    low, high = [step(i, 0.05) for i in range(10)], [step(i, 9.0) for i in range(10, 30)]
+    monkeypatch.setattr(arms["baseline"], "poll", lambda: tail)
+    assert not run.over("baseline")
+    tail.steps = low + high
+    assert run.over("baseline") and run.over("baseline"), "it rose again before it was looked at"
 
 
 def test_one_arm_after_the_other(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,8 @@ class _Abreast:
         """The work of one step: its samples where the arms' steps hold different ones, else 1."""
         self.looked = dict.fromkeys(arms, 0)
         """Rows that were looked at for the place to stop."""
+        self.there: set[str] = set()
+        """Arms that have come to it."""
 
     def side_by_side(self) -> None:
         for label in self.arms:
@@ -166,11 +168,12 @@ class _Abreast:
     def over(self, label: str) -> bool:
         """Whether an arm has come to where it is to be stopped."""
         trainer = self.arms[label].poll()
-        if not self.stop.early or trainer is None:
-            return False
-        new = trainer.steps[max(0, self.looked[label] - REACHED_OVER) :]
-        self.looked[label] = len(trainer.steps)
-        return stops_at(self.stop, new, trainer.events) is not None
+        if label not in self.there and self.stop.early and trainer is not None:
+            new = trainer.steps[max(0, self.looked[label] - REACHED_OVER) :]
+            self.looked[label] = len(trainer.steps)
+            if stops_at(self.stop, new, trainer.events) is not None:
+                self.there.add(label)
+        return label in self.there
 
     def enough(self) -> bool:
         """Whether what is left of the runs can be spared."""
