@@ -13,7 +13,17 @@ from hotlap.records.errors import EXIT_USAGE, HotlapError
 from hotlap.records.knob import Knob
 from hotlap.records.plan import PRESERVES
 
-__all__ = ["add_measuring", "add_output", "add_search", "duration", "measuring_options"]
+__all__ = [
+    "add_measuring",
+    "add_output",
+    "add_sandbox",
+    "add_search",
+    "check_json_folder",
+    "duration",
+    "measuring_options",
+    "positive",
+    "share",
+]
 
 KNOB_VALUE_S = 40.0
 """What each value of a knob adds to the default budget: a start, a trial, and its share of the proof."""
@@ -36,10 +46,20 @@ def _allow(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A count: 1, 2, 3, ..."""
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps (1 or more)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
     return int(text)
+
+
+def share(text: str) -> float:
+    """``0.02``, ``2%``: a part of a whole, neither none nor all of it."""
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*", text)
+    value = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write 0.02 or 2%")
+    return value
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -48,11 +68,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", metavar="DIR", type=Path, help="where runs are kept (default: .hotlap)")
 
 
-def add_measuring(parser: argparse.ArgumentParser, budget: str) -> None:
-    """Options of commands that run trials."""
-    add_output(parser)
-    parser.add_argument("--budget", metavar="TIME", type=duration, help=f"wall time for everything ({budget})")
-    parser.add_argument("--steps", metavar="N", type=_positive, help="steps of the diagnosing run")
+def add_sandbox(parser: argparse.ArgumentParser) -> None:
+    """``--no-sandbox`` and ``--scratch``."""
     parser.add_argument(
         "--no-sandbox",
         action="store_true",
@@ -61,6 +78,14 @@ def add_measuring(parser: argparse.ArgumentParser, budget: str) -> None:
     parser.add_argument(
         "--scratch", metavar="DIR", help="where a trial's writes go, on another file system (default: memory)"
     )
+
+
+def add_measuring(parser: argparse.ArgumentParser, budget: str) -> None:
+    """Options of commands that run trials."""
+    add_output(parser)
+    parser.add_argument("--budget", metavar="TIME", type=duration, help=f"wall time for everything ({budget})")
+    parser.add_argument("--steps", metavar="N", type=positive, help="steps of the diagnosing run")
+    add_sandbox(parser)
     parser.add_argument("--no-confirm", action="store_true", help="do not take causes away to confirm them; no roof")
 
 
@@ -72,8 +97,7 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
     for name in only | skip:
         if name not in {knob.id for knob in knobs}:
             lever(name)
-    if args.json is not None and not args.json.absolute().parent.is_dir():
-        raise HotlapError(f"The folder of --json {args.json} does not exist.", "Make it first.", EXIT_USAGE)
+    check_json_folder(args.json)
     return Options(
         command=command,
         budget_s=args.budget or default_budget_s + KNOB_VALUE_S * sum(len(knob.values) for knob in knobs),
@@ -89,6 +113,12 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
         confirm=not args.no_confirm,
         knobs=tuple(knob for knob in knobs if knob.id not in skip),
     )
+
+
+def check_json_folder(file: Path | None, option: str = "--json") -> None:
+    """Raises HotlapError where the file of ``--json`` could not be written in the end."""
+    if file is not None and not file.absolute().parent.is_dir():
+        raise HotlapError(f"The folder of {option} {file} does not exist.", "Make it first.", EXIT_USAGE)
 
 
 def _knobs(args: argparse.Namespace, command: list[str]) -> tuple[Knob, ...]:
@@ -118,7 +148,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="LEVER", action="append", help="try only this lever (repeatable)")
     parser.add_argument("--skip", metavar="LEVER", action="append", help="do not try this lever (repeatable)")
     parser.add_argument(
-        "--seeds", metavar="N", type=_positive, default=4, help="launches of each arm in the proof, a seed for each (4)"
+        "--seeds", metavar="N", type=positive, default=4, help="launches of each arm in the proof, a seed for each (4)"
     )
     parser.add_argument("--margin", metavar="SHARE", type=float, help="non-inferiority margin of the loss, e.g. 0.02")
     parser.add_argument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hotlap.records.check import Check
 from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
@@ -11,10 +12,16 @@ from hotlap.records.plan import Plan
 from hotlap.records.proof import Proof
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
+from hotlap.records.seed_proof import SeedProof
 from hotlap.records.trials import LeverResult, Trial
 from hotlap.report.view import Report
 
-__all__ = ["find_run", "load_report"]
+__all__ = ["CHECK", "SEEDS", "find_run", "load_report"]
+
+CHECK = "check"
+"""Kind of the runs that compared two revisions."""
+SEEDS = "prove"
+"""Kind of the runs whose proof is one over seeds."""
 
 
 def find_run(name: str | None, root: Path | None) -> RunFolder:
@@ -40,11 +47,12 @@ def load_report(folder: RunFolder) -> Report:
     levers = folder.read("levers.json", list[LeverResult]) or []
     trials = [t for p in sorted(folder.path.glob("trials/*.json")) if (t := folder.read(f"trials/{p.name}", Trial))]
     plan_file = folder.path / "plan.yaml"
+    seeds = run.kind == SEEDS
     return Report(
         machine=folder.read("machine.json", Machine),
         findings=folder.read("findings.json", Findings),
         levers=levers,
-        proof=folder.read("proof.json", Proof),
+        proof=None if seeds else folder.read("proof.json", Proof),
         plan=folder.read("plan.json", Plan),
         plan_path=run.plan_path,
         command=run.command,
@@ -56,4 +64,6 @@ def load_report(folder: RunFolder) -> Report:
         kind=run.kind,
         trials=trials,
         plan_text=plan_file.read_text(encoding="utf-8") if plan_file.is_file() else "",
+        check=folder.read("check.json", Check) if run.kind == CHECK else None,
+        seed_proof=folder.read("proof.json", SeedProof) if seeds else None,
     )

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hotlap.cli.saved import CHECK, SEEDS
+from hotlap.records.codec import dumps
 from hotlap.records.run_folder import RunFolder, write_atomic
-from hotlap.report import html, terminal
+from hotlap.report import check_words, html, seed_page, seed_terminal, terminal, words
 from hotlap.report.data import to_json
 from hotlap.report.view import Report
 
@@ -23,13 +25,33 @@ def console(stderr: bool = True) -> Console:
 
 def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:
     """Write report.html (and ``--json``), then print the report."""
+    if report.kind == CHECK:
+        return _publish_check(report, json_file, stderr)
     path = folder.path / "report.html"
-    write_atomic(path, html.render(report))
-    if json_file is not None:
+    seeds = report.kind == SEEDS
+    write_atomic(path, seed_page.render(report) if seeds else html.render(report))
+    if json_file is not None and report.seed_proof is not None:
+        write_atomic(json_file, dumps(report.seed_proof) + "\n")
+    elif json_file is not None and not seeds:
         write_atomic(json_file, json.dumps(to_json(report), indent=2, allow_nan=False) + "\n")
     out = console(stderr)
-    out.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
+    if seeds:
+        out.print(seed_terminal.seeds(report))
+    else:
+        out.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
+    if report.seed_proof is not None:
+        out.print(f" proof:  {_short(folder.path / 'proof.json')}", soft_wrap=True)
     out.print(f" report: {_short(path)}", soft_wrap=True)
+
+
+def _publish_check(report: Report, json_file: Path | None, stderr: bool) -> None:
+    """A comparison has its lines, and no page."""
+    found = report.check
+    if found is not None and json_file is not None:
+        write_atomic(json_file, dumps(found) + "\n")
+    lines = [f"the run {words.ended(report)}: nothing was compared"] if found is None else check_words.lines(found)
+    for line in lines:
+        console(stderr).print(f" {line}", soft_wrap=True, markup=False)
 
 
 def _short(path: Path) -> str:

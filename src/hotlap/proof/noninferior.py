@@ -21,7 +21,19 @@ from scipy.special import stdtrit
 
 from hotlap.records.proof import Quality
 
-__all__ = ["FLOOR_MARGIN_FRAC", "LEVEL", "MIN_STEPS", "Losses", "final_losses", "judge", "listed", "loss_scale"]
+__all__ = [
+    "FLOOR_MARGIN_FRAC",
+    "LEVEL",
+    "MIN_STEPS",
+    "Losses",
+    "decide",
+    "default_margin",
+    "difference",
+    "final_losses",
+    "judge",
+    "listed",
+    "loss_scale",
+]
 
 Losses = Sequence[Sequence[float]]
 """One loss curve per seed: the loss of each step from the first on."""
@@ -91,12 +103,12 @@ def judge(baseline: Losses, candidate: Losses, margin_frac: float | None = None,
         return verdict("not proved", "The baseline's loss is 0 at every step: it says nothing about quality.")
     base, cand = final_losses(baseline, steps), final_losses(candidate, steps)
     margin = margin_frac if margin_frac is not None else default_margin(base, scale)
-    delta, half = _delta(base, cand, paired)
-    return verdict(*_decide(delta / scale, half / scale, margin))
+    delta, half = difference(base, cand, paired)
+    return verdict(*decide(delta / scale, half / scale, margin))
 
 
-def _delta(base: np.ndarray, cand: np.ndarray, paired: bool) -> tuple[float, float]:
-    """Mean difference of final losses and the half width of its one-sided bounds (infinite with one seed)."""
+def difference(base: np.ndarray, cand: np.ndarray, paired: bool) -> tuple[float, float]:
+    """Mean difference, one value a seed, and the half width of its one-sided bounds (infinite with one seed)."""
     n = min(len(base), len(cand))
     if paired:
         difference = cand[:n] - base[:n]
@@ -113,7 +125,7 @@ def _delta(base: np.ndarray, cand: np.ndarray, paired: bool) -> tuple[float, flo
     return delta, float(stdtrit(freedom, LEVEL)) * error
 
 
-def _decide(delta: float, half: float, margin: float) -> tuple[str, str, float, float | None, float]:
+def decide(delta: float, half: float, margin: float, what: str = "loss") -> tuple[str, str, float, float | None, float]:
     """Verdict, summary, delta, upper bound, margin; all relative."""
     if math.isinf(half):
         if delta > _HOPELESS * margin:
@@ -121,9 +133,9 @@ def _decide(delta: float, half: float, margin: float) -> tuple[str, str, float, 
         return "not proved", "One seed shows no spread.", delta, None, margin
     upper, lower = delta + half, delta - half
     if upper <= margin:
-        return "proved", "The loss is non-inferior, within the margin.", delta, upper, margin
+        return "proved", f"The {what} is non-inferior, within the margin.", delta, upper, margin
     if lower > margin:
-        return "refuted", "The loss is worse, beyond the margin.", delta, upper, margin
+        return "refuted", f"The {what} is worse, beyond the margin.", delta, upper, margin
     return "not proved", "Too few seeds, or too short ones, to tell.", delta, upper, margin
 
 

@@ -15,8 +15,9 @@ class Quality:
     """Is the training still the same training?"""
 
     verdict: Literal["proved", "not proved", "refuted"]
-    kind: Literal["bits", "non-inferior", "none"]
-    """``bits``: losses equal bit for bit. ``non-inferior``: within a margin over paired seeds."""
+    kind: Literal["bits", "non-inferior", "target", "none"]
+    """``bits``: losses equal bit for bit. ``non-inferior``: within a margin over paired seeds. ``target``: a loss that
+    was asked for is reached."""
     summary: str
     """One sentence for people."""
     delta_frac: float | None = None

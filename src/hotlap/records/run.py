@@ -12,7 +12,7 @@ class RunRecord:
     """Written at the start with status ``running`` and again at the end."""
 
     kind: str
-    """The command: ``diagnose``, ``speedup``, ``run``."""
+    """The command: ``diagnose``, ``speedup``, ``run``, ``prove``, ``check``."""
     command: list[str]
     """The user's command, as argv."""
     started: str

@@ -6,10 +6,12 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from hotlap.records.check import Check
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Plan
 from hotlap.records.proof import Proof
+from hotlap.records.seed_proof import SeedProof
 from hotlap.records.trials import Interval, LeverResult, Trial
 
 __all__ = ["Report"]
@@ -39,11 +41,15 @@ class Report:
     status: str = "finished"
     """``finished``, or why the run ended before: ``interrupted``, ``failed``, ``running``."""
     kind: str = ""
-    """``diagnose`` or ``speedup``; empty: speedup when there is a lever, a proof or a plan."""
+    """``diagnose``, ``speedup``, ``prove`` or ``check``; empty: speedup when there is a lever, a proof or a plan."""
     trials: list[Trial] = field(default_factory=list)
     """Raw trials; their windows are drawn where given."""
     plan_text: str = ""
     """The plan file as written; made from ``plan`` when empty."""
+    seed_proof: SeedProof | None = None
+    """The proof of ``hotlap prove``, which has no findings and no levers of its own."""
+    check: Check | None = None
+    """The comparison of ``hotlap check``; likewise."""
 
     @property
     def is_speedup(self) -> bool:
@@ -94,6 +100,8 @@ class Report:
     @property
     def speedup(self) -> Interval | None:
         """The proved (or at least measured) throughput ratio of the whole plan."""
+        if self.seed_proof is not None:
+            return self.seed_proof.speedup
         return self.proof.speedup if self.proof is not None else None
 
     @property

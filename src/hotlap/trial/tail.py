@@ -29,6 +29,8 @@ class FileTail:
     marks: list[Mark] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     ended: bool = False
+    ended_at: int | None = None
+    """When the process ended by itself, in monotonic nanoseconds."""
     offset: int = 0
 
     @property
@@ -62,7 +64,7 @@ class FileTail:
         if kind == "header":
             self.header = row
         elif kind == "end":
-            self.ended = True
+            self.ended, self.ended_at = True, row.t
         else:
             getattr(self, kind + "s").append(row)
 

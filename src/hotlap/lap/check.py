@@ -1,0 +1,92 @@
+"""``hotlap check``: the working tree against a revision of it, launched several times, both arms taking turns."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from hotlap.lap.launches import Launches, MakeArm
+from hotlap.lap.measure import Question, measure
+from hotlap.lap.options import Listener, Options
+from hotlap.lap.revision import Revision, at_revision
+from hotlap.lap.session import Session
+from hotlap.proof.gate import gate, seen_from
+from hotlap.records.check import Check
+from hotlap.records.errors import HotlapError
+from hotlap.records.machine import Machine
+from hotlap.records.run_folder import RunFolder
+from hotlap.records.trials import OF_BASELINE, Trial
+from hotlap.trial.arm import Arm
+
+__all__ = ["check"]
+
+FIRST_FRAC = 0.5
+"""Share of a launch's part of the budget in which the first one measures; starting takes the rest."""
+LEAST_S = 6.0
+SAME_BATCH = 0.01
+"""Steps whose samples differ by less than this share are the same work."""
+
+
+def check(
+    options: Options, revision: Revision, max_slowdown_frac: float, machine: Machine, folder: RunFolder,
+    listener: Listener,
+) -> Check:  # fmt: skip
+    """Compare, and write ``check.json``. Raises HotlapError where the arms could not be compared."""
+    with Session(options, machine, folder, listener) as session:
+
+        def arm(label: str, launch: int) -> Arm:
+            made = session.arm(f"check{launch}-{label}", seed_offset=launch)
+            if label == "baseline":
+                made.spec = replace(made.spec, command=at_revision(made.spec.command, revision))
+            return made
+
+        trial = _measured(session, arm)
+    interval = trial.interval
+    if trial.status != "measured" or interval is None:
+        who = f"at {revision.name}, " if trial.reason.startswith(OF_BASELINE) else "in the working tree, "
+        raise HotlapError(
+            f"The two could not be compared: {who}{trial.reason.removeprefix(OF_BASELINE) or trial.status}.",
+            f"The output of both is under {folder.path / 'timelines'}.",
+        )
+    notes = list(trial.notes)
+    if revision.changed == 0:
+        notes.append(f"No tracked file differs from {revision.name}: this compares the script with itself.")
+    found = Check(
+        verdict=gate(interval, max_slowdown_frac),
+        max_slowdown_frac=max_slowdown_frac,
+        seen_from_frac=seen_from(interval, max_slowdown_frac),
+        against=revision.name,
+        commit=revision.commit,
+        changed=revision.changed,
+        command=options.command,
+        trial=trial,
+        machine=machine,
+        notes=notes,
+        created=time.strftime("%Y-%m-%d %H:%M:%S"),
+    )
+    folder.write("check.json", found)
+    return found
+
+
+def _measured(session: Session, make: MakeArm) -> Trial:
+    """All launches as one trial; in samples per second where the steps of the two hold different ones."""
+    pairs = session.options.seeds
+    session.stage = f"check: launch 1 of {pairs}"
+    arms = {label: make(label, 0) for label in ("baseline", "candidate")}
+    seconds = max(LEAST_S, FIRST_FRAC * session.options.budget_s / pairs)
+    first = measure(session, arms["baseline"], arms["candidate"], Question("check", seconds, whole=True))
+    for done in arms.values():
+        session.discard(done)
+    launches = Launches(first, per_sample=_other_batch(first))
+    if first.status == "measured":
+        launches.go_on(session, make, pairs, 0.97)
+    return launches.trial()
+
+
+def _other_batch(trial: Trial) -> bool:
+    """Whether a step of the one holds other samples than a step of the other; unknown ones are taken for the same."""
+    per_step = []
+    for arm in ("baseline", "candidate"):
+        counted = [w for w in trial.windows if w.arm == arm and w.steps]
+        per_step.append(sum(w.samples for w in counted) / max(1, sum(w.steps for w in counted)))
+    return min(per_step) > 0 and max(per_step) > (1 + SAME_BATCH) * min(per_step)

@@ -1,0 +1,91 @@
+"""What the runs of a seed say besides their numbers: that they failed, that a lever did nothing, what was printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from hotlap.records.errors import HotlapError
+from hotlap.records.plan import Plan
+from hotlap.records.seed_proof import ArmRun, SeedRuns
+from hotlap.trial.arm import Arm
+from hotlap.trial.marks import last_words
+from hotlap.trial.reasons import tail_of
+
+__all__ = ["failed", "neighbours_note", "plan_notes", "unmatched"]
+
+OURS = ("no sandbox", "scratch full", "the disk of the run folder")
+"""Beginnings of reasons that lie neither in the script nor in the plan."""
+LAST_LINES = 5
+"""Of the output, shown where the metric was not in it."""
+WORTH_TELLING = 0.1
+"""Share of turns with neighbours from which on it is told."""
+
+
+def failed(arms: Mapping[str, Arm], runs: Mapping[str, ArmRun], *, first: bool) -> None:
+    """Raises HotlapError where there is nothing to compare: no sandbox, no step, a script that fails without a plan."""
+    for label, run in runs.items():
+        if run.status == "failed" and run.reason.startswith(OURS):
+            raise HotlapError(f"The runs could not be made: {run.reason}.")
+        if label == "candidate" and run.status == "failed":
+            continue
+        if run.steps == 0 and run.reason != "decided":
+            errors = sorted(arms[label].spec.timeline_dir.glob("*.error"))
+            if errors:
+                raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.")
+            raise HotlapError(
+                f"Nothing to prove: the {_name(label)} made no optimiser step ({run.reason}).",
+                f"Its output is in {arms[label].spec.output}. Does the command work without Hotlap?",
+            )
+    baseline, candidate = runs["baseline"], runs["candidate"]
+    own_end = candidate.status == "failed" and candidate.exit_code == baseline.exit_code
+    if first and baseline.status == "failed" and not own_end:
+        raise HotlapError(
+            f"Nothing to prove: the unmodified script {baseline.reason} after {baseline.steps} steps.",
+            f"Its output, traceback included, is in {arms['baseline'].spec.output}.",
+        )
+
+
+def _name(label: str) -> str:
+    return "unmodified script" if label == "baseline" else "script under the plan"
+
+
+def plan_notes(plan: Plan, candidate: Arm, runs: SeedRuns) -> list[str]:
+    """One line per lever of the plan that did not do what the plan says."""
+    words = last_words(candidate)
+    lines = []
+    for move in plan.moves:
+        if move.is_knob:
+            continue
+        said = words.get(move.lever, [])
+        if any(mark.state == "applied" for mark in said):
+            continue
+        if not said:
+            if runs.candidate.status == "finished":
+                lines.append(f"{move.lever}: no effect (it found nothing to change in this run).")
+            continue
+        mark = said[-1]
+        state = "no effect" if mark.state == "no-effect" else mark.state
+        lines.append(f"{move.lever}: {state} ({mark.why or 'it found nothing to change'}).")
+    return lines
+
+
+def unmatched(pattern: re.Pattern[str], arms: Mapping[str, Arm], runs: SeedRuns) -> list[str]:
+    """Where the metric was not printed: say so, with the last lines that were."""
+    for label, run in (("baseline", runs.baseline), ("candidate", runs.candidate)):
+        if run.metric is not None or run.status == "failed":
+            continue
+        output = arms[label].spec.output
+        last = [line for line in tail_of(output).splitlines() if line.strip()][-LAST_LINES:]
+        head = f"--metric {pattern.pattern!r} matched no number in what the {_name(label)} printed ({output})."
+        return [f"{head} Its last lines:" if last else f"{head} It printed nothing.", *(f"| {line}" for line in last)]
+    return []
+
+
+def neighbours_note(seeds: Sequence[SeedRuns]) -> list[str]:
+    """How often others took cores while an arm ran. Whole runs count all the same: both arms met it."""
+    turns = [w for runs in seeds for w in runs.windows]
+    busy = sum(w.dropped is not None and w.dropped.startswith("neighbour") for w in turns)
+    if not turns or busy < WORTH_TELLING * len(turns):
+        return []
+    return [f"Others used this machine's cores in {busy} of {len(turns)} turns: the interval is wider for it."]

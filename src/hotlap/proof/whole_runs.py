@@ -1,0 +1,216 @@
+"""Whole runs of both arms over paired seeds to a verdict: the speedup, the quality, and what more would decide it.
+
+The verdict is ``proved`` when the quality that the plan owes is proved and the plan is faster beyond doubt; ``refuted``
+when either is refuted: worse beyond the margin, other bits than promised, slower, or a crash that the unmodified script
+does not have. Where a loss was to be reached, or the plan changes the goal, faster means: sooner at that loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from scipy.special import stdtrit
+
+from hotlap.proof.curves import at_equal_steps, per_step, samples_per_step
+from hotlap.proof.equal_samples import at_equal_samples
+from hotlap.proof.metric import judge_metric
+from hotlap.proof.noninferior import LEVEL, judge
+from hotlap.proof.over_seeds import over_seeds
+from hotlap.proof.sooner import time_to_quality
+from hotlap.proof.speedup import UNKNOWN_LAUNCH_FRAC, ratio_interval
+from hotlap.proof.verdict import same_bits
+from hotlap.records.proof import Quality
+from hotlap.records.seed_proof import ArmRun, MetricQuality, SeedRuns, Stop, TimeToQuality, Word
+from hotlap.records.trials import Interval
+
+__all__ = ["Asked", "Verdicts", "conclude", "hopeless", "metric_counts", "ratios", "usable"]
+
+EARLY_LEVEL = 0.99
+"""One-sided confidence for giving up before all seeds were run: looks before the last one can only refute."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is owed, and how it is judged."""
+
+    preserves: str
+    stop: Stop = field(default_factory=Stop)
+    margin_frac: float | None = None
+    pattern: str = ""
+    """Of the metric; empty: none."""
+    lower_is_better: bool = False
+    repeats: bool = True
+    """Whether two runs of the unmodified script with one seed give the same bits, as far as that is known."""
+    uncertain: str = ""
+    """Why bits could not be compared, although they differ."""
+
+    @property
+    def sooner(self) -> bool:
+        """Whether time to a quality is what counts."""
+        return self.stop.loss is not None or self.preserves == "goal"
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The verdicts of :class:`hotlap.records.seed_proof.SeedProof`."""
+
+    verdict: Word
+    speedup: Interval | None
+    whole: bool
+    steady: Interval | None
+    speed_verdict: Word
+    quality: Quality
+    metric: MetricQuality | None
+    time_to_quality: TimeToQuality | None
+    seeds_differ: bool = True
+    """Whether another seed gave the unmodified script another run."""
+
+
+def usable(runs: SeedRuns) -> bool:
+    """Whether both arms came through, or ended in the same way: a script may end with a status of its own."""
+    one, other = runs.baseline, runs.candidate
+    same_end = one.exit_code == other.exit_code and one.steps == other.steps and one.steps > 0
+    return "failed" not in (one.status, other.status) or (one.status == other.status and same_end)
+
+
+def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
+    """The verdicts on the seeds that were run."""
+    used = [runs for runs in seeds if usable(runs)]
+    whole = all("stopped" not in (runs.baseline.status, runs.candidate.status) for runs in used)
+    speedup = over_seeds(ratios(used, whole))
+    speed: Word = "not proved"
+    if speedup is not None:
+        speed = "proved" if speedup.low > 1 else "refuted" if speedup.high < 1 else "not proved"
+    windows = [replace(w, launch=k) for k, runs in enumerate(used) if runs.side_by_side for w in runs.windows]
+    steady = ratio_interval(windows, launch_frac=UNKNOWN_LAUNCH_FRAC)
+    differ = _seeds_differ(used)
+    quality = _quality(used, asked)
+    metric = _metric(used, asked) if asked.pattern else None
+    if not differ:
+        quality, metric = _without_spread(quality, metric)
+    sooner = time_to_quality(used, asked.stop) if asked.sooner else None
+    crashed = any(runs.candidate.status == "failed" and not usable(runs) and runs.baseline.status != "failed"
+                  for runs in seeds)  # fmt: skip
+    owed: list[Word] = [speed if sooner is None else sooner.verdict]
+    if metric is None or quality.kind == "bits":
+        owed.append(quality.verdict)
+    if metric is not None and metric_counts(quality, metric):
+        owed.append(metric.verdict)
+    word: Word = "proved" if all(w == "proved" for w in owed) else "not proved"
+    if crashed or "refuted" in owed:
+        word = "refuted"
+    return Verdicts(word, speedup, whole, steady, speed, quality, metric, sooner, differ)
+
+
+def metric_counts(quality: Quality, metric: MetricQuality) -> bool:
+    """Equal bits prove more than a metric does, which they leave to say that it is worse, or was not found."""
+    return quality.kind != "bits" or metric.verdict == "refuted" or metric.delta_frac is None
+
+
+def _seeds_differ(used: Sequence[SeedRuns]) -> bool:
+    if len(used) < 2:
+        return True
+    curves = [runs.baseline.loss for runs in used]
+    if any(curves):
+        return any(curve != curves[0] for curve in curves[1:])
+    metrics = [runs.baseline.metric for runs in used]
+    return None in metrics or len(set(metrics)) > 1
+
+
+def _without_spread(quality: Quality, metric: MetricQuality | None) -> tuple[Quality, MetricQuality | None]:
+    """Seeds that change nothing have no spread, so they prove nothing about quality; equal bits stay equal."""
+    why = "The seed changes nothing in the unmodified script, so its seeds show no spread."
+    if quality.kind != "bits" and quality.verdict == "proved":
+        quality = replace(quality, verdict="not proved", summary=why)
+    if metric is not None and metric.verdict == "proved":
+        metric = replace(metric, verdict="not proved", summary=why)
+    return quality, metric
+
+
+def ratios(used: Sequence[SeedRuns], whole: bool) -> list[float]:
+    """Per seed: the baseline's seconds over the candidate's.
+
+    Of runs that were stopped: seconds after the first step, for the same work (samples, or steps where these are
+    unknown), since a start-up belongs to the whole run.
+    """
+    found = []
+    for runs in used:
+        one, other = (runs.baseline.run_s, runs.candidate.run_s) if whole else _per_work(runs.baseline, runs.candidate)
+        if one > 0 and other > 0:
+            found.append(one / other)
+    return found
+
+
+def _per_work(one: ArmRun, other: ArmRun) -> tuple[float, float]:
+    """Seconds per sample (or step) after the first step; 0.0 where there is only one."""
+    in_samples = all(run.samples and all(run.samples) for run in (one, other))
+    found = []
+    for run in (one, other):
+        work = sum(run.samples[1:]) if in_samples else run.steps - 1
+        found.append((run.run_s - (run.first_step_s or 0.0)) / work if work > 0 else 0.0)
+    return found[0], found[1]
+
+
+def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:
+    if asked.preserves == "bits" and asked.repeats:
+        pairs = [at_equal_steps(runs.baseline, runs.candidate) for runs in used]
+        quality = same_bits([a for a, _ in pairs], [b for _, b in pairs])
+        if asked.uncertain and quality.verdict == "refuted":
+            return replace(quality, verdict="not proved", summary=f"{quality.summary} {asked.uncertain}", raw={})
+        return replace(quality, raw={})
+    if asked.preserves == "goal" and asked.stop.loss is not None:
+        return _target(used)
+    if used and all(r.baseline.loss and r.baseline.loss == r.candidate.loss and asked.repeats for r in used):
+        return replace(same_bits([per_step(r.baseline) for r in used], [per_step(r.candidate) for r in used]), raw={})
+    curves = {"baseline": [per_step(r.baseline) for r in used], "candidate": [per_step(r.candidate) for r in used]}
+    if asked.preserves == "goal":
+        samples = {"baseline": [samples_per_step(r.baseline) for r in used],
+                   "candidate": [samples_per_step(r.candidate) for r in used]}  # fmt: skip
+        equal = at_equal_samples(curves, samples)
+        if equal.problem:
+            return Quality("not proved", "non-inferior", f"Quality not proved: {equal.problem}.", seeds=len(used))
+        curves = equal.curves
+    paired = asked.preserves in ("bits", "maths")
+    return replace(judge(curves["baseline"], curves["candidate"], asked.margin_frac, paired), raw={})
+
+
+def _target(used: Sequence[SeedRuns]) -> Quality:
+    """Whether the loss that was asked for was reached."""
+    there = {label: sum(getattr(r, label).reached_s is not None for r in used) for label in ("baseline", "candidate")}
+    n = len(used)
+    told = f"It was reached in {there['candidate']} of {n} seeds, by the unmodified script in {there['baseline']}."
+    word: Word = "not proved"
+    if n > 1 and there["candidate"] == n:
+        word = "proved"
+    elif n > 1 and there["candidate"] == 0 and there["baseline"] == n:
+        word = "refuted"
+    return Quality(word, "target", told, seeds=n)
+
+
+def _metric(used: Sequence[SeedRuns], asked: Asked) -> MetricQuality:
+    return judge_metric(
+        [runs.baseline.metric for runs in used],
+        [runs.candidate.metric for runs in used],
+        asked.pattern,
+        asked.lower_is_better,
+        asked.margin_frac,
+        paired=asked.preserves in ("bits", "maths"),
+    )
+
+
+def hopeless(found: Verdicts) -> bool:
+    """Whether to give up before the last seed: worse beyond the margin by a stricter test, or refuted by no spread.
+
+    Giving up early can only turn what might still have been proved into refuted, at 1 % a look.
+    """
+    metric = found.metric
+    judged = metric if metric is not None and metric_counts(found.quality, metric) else found.quality
+    if judged.verdict != "refuted":
+        return False
+    if judged.delta_frac is None or judged.upper_frac is None or judged.margin_frac is None:
+        return True  # other bits, a NaN, far worse in the one seed
+    n = found.quality.seeds
+    half = judged.upper_frac - judged.delta_frac
+    stricter = float(stdtrit(n - 1, EARLY_LEVEL)) / float(stdtrit(n - 1, LEVEL)) if n > 1 else 1.0
+    return judged.delta_frac - half * stricter > judged.margin_frac

@@ -1,0 +1,138 @@
+"""``proof.json`` of ``hotlap prove``: whole runs of both arms, seed by seed, the verdict on them, and the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hotlap.records.machine import Machine
+from hotlap.records.plan import Plan
+from hotlap.records.proof import Quality
+from hotlap.records.trials import Interval, Window
+
+__all__ = ["ArmRun", "MetricQuality", "SeedProof", "SeedRuns", "Stop", "TimeToQuality", "Word"]
+
+Word = Literal["proved", "not proved", "refuted"]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where runs are stopped before their own end; all None: nowhere."""
+
+    steps: int | None = None
+    epochs: int | None = None
+    loss: float | None = None
+    """As soon as the mean loss of the last steps is at or below this."""
+
+    @property
+    def early(self) -> bool:
+        """Whether runs are stopped at all."""
+        return (self.steps, self.epochs, self.loss) != (None, None, None)
+
+
+@dataclass(frozen=True)
+class ArmRun:
+    """One arm with one seed. All seconds count while it ran, never while it was frozen for the other's turn."""
+
+    status: Literal["finished", "stopped", "failed"]
+    """``finished``: at its own end, ``stopped``: by us, where asked or because the matter was decided."""
+    reason: str
+    exit_code: int | None
+    steps: int
+    run_s: float
+    """Launch to end."""
+    first_step_s: float | None
+    """Launch to the end of the first step."""
+    step: list[int] = field(default_factory=list)
+    """Steps done at each point of the curve: every step, in a very long run every second, fourth, ..."""
+    end_s: list[float] = field(default_factory=list)
+    """When that step ended, from launch on."""
+    samples: list[int] = field(default_factory=list)
+    """Samples since the point before; 0: not known."""
+    loss: list[float | None] = field(default_factory=list)
+    """The step's loss; None: no number. Shorter than ``step``, or empty, where the script's losses were not seen."""
+    reached_s: float | None = None
+    """When the loss of ``Stop.loss`` was reached."""
+    metric: float | None = None
+    """Last match of the metric in what the script printed."""
+
+
+@dataclass(frozen=True)
+class SeedRuns:
+    """Both arms with one seed."""
+
+    seed: int
+    command: list[str]
+    first: Literal["baseline", "candidate"]
+    """Which arm was launched first."""
+    side_by_side: bool
+    """Whether the arms took turns; otherwise they ran one after the other."""
+    baseline: ArmRun
+    candidate: ArmRun
+    windows: list[Window] = field(default_factory=list)
+    """Turn by turn: the steps alone, periodic work left out."""
+
+
+@dataclass(frozen=True)
+class MetricQuality:
+    """The verdict on what the script itself measured."""
+
+    pattern: str
+    lower_is_better: bool
+    verdict: Word
+    summary: str
+    baseline: list[float | None] = field(default_factory=list)
+    """Per seed."""
+    candidate: list[float | None] = field(default_factory=list)
+    delta_frac: float | None = None
+    """How much worse the candidate is, over the baseline's mean; negative is better."""
+    upper_frac: float | None = None
+    margin_frac: float | None = None
+
+
+@dataclass(frozen=True)
+class TimeToQuality:
+    """How much sooner the candidate reaches a loss, on the clock of its own run."""
+
+    target: str
+    """What has to be reached, in words without the number."""
+    loss: list[float]
+    """Per seed: the loss to reach."""
+    baseline_s: list[float | None]
+    """Per seed; None: not reached."""
+    candidate_s: list[float | None]
+    interval: Interval | None
+    verdict: Word
+
+
+@dataclass(frozen=True)
+class SeedProof:
+    """What ``hotlap prove`` can vouch for. Written after every seed."""
+
+    verdict: Word
+    speedup: Interval | None
+    """Baseline's seconds over the candidate's, over seeds."""
+    speedup_of: Literal["whole run", "after the first step"]
+    """Whole runs from launch to end; of runs that were stopped, what came after the first step, for the same work."""
+    steady: Interval | None
+    """The same of the steps alone: without start-up, validation and checkpoints."""
+    speed_verdict: Word
+    quality: Quality
+    metric: MetricQuality | None
+    time_to_quality: TimeToQuality | None
+    more: list[str]
+    """What would decide what is not decided."""
+    command: list[str]
+    """As given, with ``{seed}`` in it."""
+    seeded_by: Literal["command", "offset"]
+    """``command``: ``{seed}``; ``offset``: Hotlap shifted the seeds that the script sets."""
+    plan: Plan
+    preserves: str
+    machine: Machine
+    asked_seeds: int
+    stop: Stop
+    seeds: list[SeedRuns] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    created: str = ""
+    hotlap: str = ""
+    schema: Literal["hotlap.prove/1"] = "hotlap.prove/1"

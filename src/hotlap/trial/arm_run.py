@@ -1,0 +1,94 @@
+"""An arm's whole run as a record: its curve on its own clock, how it ended, what it printed of the metric."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from hotlap.records.rows import Event, Step
+from hotlap.records.seed_proof import ArmRun, Stop
+from hotlap.records.trials import Window
+from hotlap.trial import marks
+from hotlap.trial.abreast import ArmEnd
+from hotlap.trial.arm import Arm
+from hotlap.trial.awake import awake_s
+from hotlap.trial.budget import Budget
+from hotlap.trial.stopping import reached_at, stops_at
+from hotlap.trial.windows import Turn, prefetched, to_window
+
+__all__ = ["arm_run", "last_match", "losses_of", "windows"]
+
+MOST_OUTPUT_BYTES = 64 << 20
+"""End of the output in which the metric is looked for."""
+
+
+def arm_run(arm: Arm, end: ArmEnd, stop: Stop, metric: re.Pattern[str] | None) -> ArmRun:
+    """The run of an arm that was launched once and has come to ``end``; rows beyond where it was to stop are cut."""
+    trainer = arm.poll()
+    rows: list[Step] = [] if trainer is None else trainer.steps
+    events: list[Event] = [] if trainer is None else trainer.events
+    cut = stops_at(stop, rows, events) if end.status == "stopped" else None
+    rows = rows[:cut]
+    ends = awake_s(arm.thaws, [row.t + row.w for row in rows])
+    reached = None if stop.loss is None else reached_at(rows, stop.loss)
+    stopped_s = ends[-1] if ends and end.status == "stopped" else None
+    return ArmRun(
+        status=end.status,
+        reason=end.reason,
+        exit_code=arm.exit_code if end.status != "stopped" else None,
+        steps=rows[-1].i + rows[-1].n if rows else 0,
+        run_s=stopped_s if stopped_s is not None else awake_s(arm.thaws, [end.at])[0],
+        first_step_s=ends[0] if ends else None,
+        step=[row.i + row.n for row in rows],
+        end_s=ends,
+        samples=[row.s for row in rows],
+        loss=losses_of(rows),
+        reached_s=None if reached is None else ends[reached],
+        metric=None if metric is None else last_match(metric, _printed(arm)),
+    )
+
+
+def losses_of(rows: Sequence[Step]) -> list[float | None]:
+    """The loss of each row, up to the first whose loss was not seen at all. None: it is no number (NaN, infinite)."""
+    values: list[float | None] = []
+    for row in rows:
+        if not row.l:
+            break
+        values.append(row.l[-1])
+    return values
+
+
+def windows(arms: dict[str, Arm], turns: Sequence[Turn]) -> list[Window]:
+    """The turns as windows of steady steps."""
+    budget = Budget()
+    found = []
+    for turn in turns:
+        arm = arms[turn.arm]
+        trainer = arm.poll()
+        if trainer is not None:
+            drop = budget.drop_steps + prefetched(marks.loader(arm), budget.drop_prefetched)
+            found.append(to_window(turn, trainer.steps, drop, budget.window_steps, budget.neighbour_cores))
+    return found
+
+
+def last_match(pattern: re.Pattern[str], text: str) -> float | None:
+    """The last match (its first group, if it has one) that is a number, a full stop or per cent sign after it or not.
+
+    None: nothing matched, or it says NaN or infinity.
+    """
+    for match in reversed(list(pattern.finditer(text))):
+        word = (match[1] if pattern.groups else match[0]) or ""
+        try:
+            value = float(word.strip().rstrip(".,;%").rstrip())
+        except ValueError:
+            continue
+        return value if math.isfinite(value) else None
+    return None
+
+
+def _printed(arm: Arm) -> str:
+    with open(arm.spec.output, "rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - MOST_OUTPUT_BYTES))
+        return file.read().decode("utf-8", "replace")

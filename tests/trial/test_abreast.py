@@ -1,0 +1,131 @@
+"""Two arms run to their ends, abreast."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pytest
+from trial_support import QUICK, MakeArm  # a helper beside the tests, which are no package
+
+from hotlap.records.rows import Event, Step
+from hotlap.records.seed_proof import Stop
+from hotlap.trial import abreast
+from hotlap.trial.abreast import Ends, run_abreast
+from hotlap.trial.arm import Arm
+from hotlap.trial.arm_run import arm_run, last_match, windows
+from hotlap.trial.awake import awake_s
+from hotlap.trial.progress import nowhere
+from hotlap.trial.stopping import reached_at, stops_at
+from hotlap.trial.tail import FileTail
+
+
+def never(_: Mapping[str, Sequence[Step]]) -> bool:
+    return False
+
+
+def go(monkeypatch: pytest.MonkeyPatch, arms: Mapping[str, Arm], stop: Stop = Stop(), **more: bool) -> Ends:  # noqa: B008
+    monkeypatch.setattr(abreast, "TURN_S", 0.3)
+    return run_abreast(arms, stop, QUICK, nowhere, never, **more)
+
+
+def pair(make_arm: MakeArm, **candidate: object) -> dict[str, Arm]:
+    arms = {"baseline": make_arm("baseline", step_s=0.02, steps=60)}
+    arms["candidate"] = make_arm("candidate", **{"step_s": 0.01, "steps": 60, **candidate})
+    return arms
+
+
+def test_both_come_to_their_ends_level_with_each_other(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = pair(make_arm)
+    ends = go(monkeypatch, arms)
+    runs = {label: arm_run(arms[label], ends.ends[label], Stop(), re.compile("train.ng")) for label in arms}
+    assert {run.status for run in runs.values()} == {"finished"} and {run.steps for run in runs.values()} == {60}
+    assert runs["baseline"].loss == [1.0 / (i + 1) for i in range(60)]
+    assert runs["baseline"].end_s == sorted(runs["baseline"].end_s)
+    assert 1.2 <= runs["baseline"].run_s < 2.0 < 2 * runs["candidate"].run_s + 1.4, "frozen time does not count"
+    assert runs["candidate"].end_s[-1] <= runs["candidate"].run_s < 1.2
+    turns = [turn.arm for turn in ends.turns]
+    assert turns[:4] == ["baseline", "candidate", "candidate", "baseline"] and len(turns) >= 6
+    assert {w.arm for w in windows(arms, ends.turns)} == {"baseline", "candidate"}
+    assert runs["baseline"].metric is None, "a match that is no number is none"
+
+
+def test_a_crash_lets_the_other_go_on_only_to_see_whether_it_crashes_too(
+    make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = pair(make_arm, steps=1000, at=20, how="raise ValueError('broken')")
+    ends = go(monkeypatch, arms).ends
+    assert ends["candidate"].status == "failed" and "ValueError: broken" in ends["candidate"].reason
+    assert (ends["baseline"].status, ends["baseline"].reason) == ("stopped", "decided")
+    run = arm_run(arms["candidate"], ends["candidate"], Stop(), None)
+    assert (run.steps, run.exit_code) == (20, 1)
+
+
+def test_runs_are_stopped_where_asked_and_cut_there(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = pair(make_arm)
+    stop = Stop(steps=15)
+    ends = go(monkeypatch, arms, stop).ends
+    runs = {label: arm_run(arms[label], ends[label], stop, None) for label in arms}
+    assert {(run.status, run.steps) for run in runs.values()} == {("stopped", 15)}
+    assert all(run.run_s == run.end_s[14] and len(run.loss) == 15 for run in runs.values())
+
+
+def test_a_loss_that_was_reached_once_is_reached(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = pair(make_arm, steps=1000)
+    run = abreast._Abreast(arms, Stop(loss=0.1), abreast.Runner(QUICK, nowhere), never)
+    tail = FileTail(arms["baseline"].spec.timeline_dir)
+    low, high = [step(i, 0.05) for i in range(10)], [step(i, 9.0) for i in range(10, 30)]
+    monkeypatch.setattr(arms["baseline"], "poll", lambda: tail)
+    assert not run.over("baseline")
+    tail.steps = low + high
+    assert run.over("baseline") and run.over("baseline"), "it rose again before it was looked at"
+
+
+def test_one_arm_after_the_other(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = pair(make_arm)
+    ends = go(monkeypatch, arms, one_at_a_time=True)
+    turns = [turn.arm for turn in ends.turns]
+    assert turns == sorted(turns) and {end.status for end in ends.ends.values()} == {"finished"}
+
+
+def test_what_decides_the_matter_ends_it(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abreast, "TURN_S", 0.2)
+    arms = pair(make_arm, steps=1000)
+    ends = run_abreast(arms, Stop(), QUICK, nowhere, lambda rows: len(rows["candidate"]) > 5).ends
+    assert {end.reason for end in ends.values()} == {"decided"}
+
+
+def step(i: int, loss: float | None = None, n: int = 1) -> Step:
+    return Step(i, n, i * 10, 10, [], 4, 1, l=[] if loss is None else [loss])
+
+
+def test_where_a_run_stops() -> None:
+    rows = [step(i) for i in range(20)]
+    epochs = [Event("loader_start", i * 10, 1, i) for i in (0, 8, 16)]
+    assert stops_at(Stop(steps=12), rows, []) == 12 and stops_at(Stop(steps=21), rows, []) is None
+    assert stops_at(Stop(epochs=2), rows, epochs) == 16 and stops_at(Stop(epochs=3), rows, epochs) is None
+    assert stops_at(Stop(), rows, epochs) is None
+    falling = [step(i, 3.0 - 0.1 * i) for i in range(30)]
+    assert reached_at(falling, 1.5) == 20, "the mean of ten steps, not a single one"
+    assert stops_at(Stop(loss=1.5), falling, []) == 21 and reached_at(rows, 1.0) is None
+
+
+def test_an_arms_own_clock() -> None:
+    thaws = [(1_000, 2_000), (5_000, None)]
+    assert awake_s(thaws, [1_500, 2_000, 3_000, 5_500]) == [500e-9, 1000e-9, 1000e-9, 1500e-9]
+    assert awake_s([(1_000, 2_000)], [9_000]) == [1000e-9] and awake_s([], [5]) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "value"),
+    [
+        (r"EER[:= ]+([\d.]+)", "EER: 7.1\nEER: 5.25.\n", 5.25),
+        (r"acc (\S+)", "acc 91.5%", 91.5),
+        (r"\d+$", "a 1\nb 22", 22.0),
+        (r"EER (\S+)", "EER nan", None),
+        (r"EER (\S+)", "loss 3", None),
+        (r"EER (\S+)", "EER 3.1\nEER soon", 3.1),
+    ],
+)
+def test_the_last_match_that_is_a_number(pattern: str, text: str, value: float | None) -> None:
+    assert last_match(re.compile(pattern, re.MULTILINE), text) == value
