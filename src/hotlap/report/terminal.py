@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from hotlap.records.findings import Finding, Where
 from hotlap.records.trials import LeverResult
 from hotlap.report import keep, units, words
+from hotlap.report.lines import Lines, folded, pad, rule, spread, wrapped
 from hotlap.report.view import Report
 
 __all__ = ["diagnosis", "lever_line", "speedup"]
 
-WIDEST = 120
-NARROWEST = 60
 ONE_LINE = 112
 """From this width on, a cause takes one line instead of two."""
 MAX_CAUSES = 8
 """More stand in the HTML report; a terminal is for the ones worth acting on."""
 
 
-class _Lines:
-    """Renders by the width that the console has, at most :data:`WIDEST`."""
-
-    def __init__(self, build: Callable[[int], Iterable[Text]]) -> None:
-        self._build = build
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = min(WIDEST, max(NARROWEST, options.max_width))
-        for line in self._build(width):
-            line.rstrip()
-            yield line
-
-
-def diagnosis(report: Report) -> _Lines:
+def diagnosis(report: Report) -> Lines:
     """What ``hotlap diagnose`` prints."""
 
     def build(width: int) -> Iterable[Text]:
@@ -45,10 +30,10 @@ def diagnosis(report: Report) -> _Lines:
         yield from _causes(report, width)
         yield from _footer(report, width)
 
-    return _Lines(build)
+    return Lines(build)
 
 
-def speedup(report: Report) -> _Lines:
+def speedup(report: Report) -> Lines:
     """What ``hotlap speedup`` prints when it has ended."""
 
     def build(width: int) -> Iterable[Text]:
@@ -58,47 +43,21 @@ def speedup(report: Report) -> _Lines:
         yield from _proof(report, width)
         yield from _footer(report, width)
 
-    return _Lines(build)
-
-
-def _pad(text: str, width: int, right: bool = False) -> str:
-    """Pad by display cells (CJK and emoji are two wide) and cut with an ellipsis."""
-    if width <= 0:
-        return ""
-    text = words.clean(text)
-    if cell_len(text) > width:
-        while text and cell_len(text) > width - 1:
-            text = text[:-1]
-        text += "…"
-    gap = " " * (width - cell_len(text))
-    return gap + text if right else text + gap
-
-
-def _spread(left: str, right: str, width: int) -> list[Text]:
-    room = width - cell_len(right) - 3
-    if cell_len(left) > room:
-        return [Text(f" {_pad(left, width - 1)}", "bold"), Text(f" {_pad(right, width - 1, right=True)}")]
-    return [Text(f" {_pad(left, room)}  ", "bold").append(right, "not bold")]
-
-
-def _wrapped(text: str, width: int, indent: str = " ", style: str = "") -> list[Text]:
-    body = Text(" ".join(words.clean(text).split()), style)
-    lines = body.wrap(Console(width=width), max(20, width - len(indent)), justify="left")
-    return [Text(indent).append_text(line) for line in lines]
+    return Lines(build)
 
 
 def _header(report: Report, width: int) -> Iterable[Text]:
     left = f"{words.shorten_path(report.brief(report.script), max(20, width // 3))} · {words.machine_line(report)}"
     found = report.findings
     if found is None:
-        yield from _spread(left, "nothing measured", width)
+        yield from spread(left, "nothing measured", width)
         return
     facts = [words.throughput_text(found.throughput.samples_per_s, found.throughput.steps_per_s)]
     if found.roof is not None:
         if found.roof.samples_per_s is not None:
             facts.append(f"roof {units.per_s(found.roof.samples_per_s)}")
         facts.append(f"you are at {units.share(found.roof.share)} of your roof")
-    yield from _spread(left, " · ".join(facts), width)
+    yield from spread(left, " · ".join(facts), width)
 
 
 def _causes(report: Report, width: int) -> Iterable[Text]:
@@ -114,7 +73,7 @@ def _causes(report: Report, width: int) -> Iterable[Text]:
     if found.drift is not None:
         drift = found.drift
         how = "steps grow steadily from" if drift.growing else "step time changed at"
-        yield from _wrapped(
+        yield from wrapped(
             f"drift: {how} step {units.count(drift.at_step)}, {units.seconds(drift.before_s)} -> "
             f"{units.seconds(drift.after_s)}, mostly {words.phase_name(drift.phase)}",
             width,
@@ -142,14 +101,14 @@ def _cause(report: Report, finding: Finding, width: int, columns: tuple[int, int
     where = _first_place(report, finding)
     sure, sure_style = words.certainty(finding), "green" if finding.confirmed else "dim"
     share = units.share(finding.share) if finding.cause != "nothing-to-gain" and finding.share > 0 else ""
-    head = Text(f" {_pad(share, 7, right=True)}  ").append(_pad(finding.cause, 20), "bold")
+    head = Text(f" {pad(share, 7, right=True)}  ").append(pad(finding.cause, 20), "bold")
     if width >= ONE_LINE:
         function_width, spot_width, sure_width = columns
-        head.append(_pad(finding.detail, width - 32 - sure_width - function_width - spot_width - 2) + " ", "not bold")
-        head.append(_pad(where.function if where else "", function_width) + " ", "not bold")
-        head.append(_pad(words.place(where, spot_width) if where else "", spot_width) + "  ", "not bold cyan")
+        head.append(pad(finding.detail, width - 32 - sure_width - function_width - spot_width - 2) + " ", "not bold")
+        head.append(pad(where.function if where else "", function_width) + " ", "not bold")
+        head.append(pad(words.place(where, spot_width) if where else "", spot_width) + "  ", "not bold cyan")
         return [head.append(sure, f"not bold {sure_style}")]
-    head.append(_pad(finding.detail, width - 30), "not bold")
+    head.append(pad(finding.detail, width - 30), "not bold")
     second = Text(" " * 10)
     if where is not None:
         room = width - 12 - cell_len(sure) - 3
@@ -159,16 +118,10 @@ def _cause(report: Report, finding: Finding, width: int, columns: tuple[int, int
     return [head, second.append(sure, sure_style)]
 
 
-def _rule(title: str, width: int, right: str = "") -> Text:
-    left = f" ── {title} "
-    right = f" {right} " if right else ""
-    return Text(left + "─" * max(2, width - cell_len(left) - cell_len(right)) + right, "dim")
-
-
 def _ladder(report: Report, width: int) -> Iterable[Text]:
     if not report.levers and not report.refused:
         return
-    yield _rule("levers", width, "samples/s     total   of roof")
+    yield rule("levers", width, "samples/s     total   of roof")
     found = report.findings
     if found is not None:
         cells = [units.per_s(found.throughput.samples_per_s), units.ratio(1.0), units.share(report.share_of_roof(1.0))]
@@ -176,9 +129,9 @@ def _ladder(report: Report, width: int) -> Iterable[Text]:
     for lever in report.levers:
         yield lever_line(report, lever, width)
         if not lever.kept and lever.reason:
-            yield from _wrapped(words.reason(lever), width, " " * 6, "dim")
+            yield from wrapped(words.reason(lever), width, " " * 6, "dim")
     for lever_id, reason in report.refused:
-        yield from _wrapped(f"{lever_id}, not tried: {report.brief(reason)}", width, "   ", "dim")
+        yield from wrapped(f"{lever_id}, not tried: {report.brief(reason)}", width, "   ", "dim")
 
 
 def lever_line(report: Report, lever: LeverResult, width: int = 80) -> Text:
@@ -195,38 +148,31 @@ def lever_line(report: Report, lever: LeverResult, width: int = 80) -> Text:
 
 def _rung(mark: str, name: str, setting: str, preserves: str, cells: list[str], width: int) -> Text:
     each = 30 // len(cells)
-    results = "".join(" " + _pad(cell, each - 1, right=True) for cell in cells)
+    results = "".join(" " + pad(cell, each - 1, right=True) for cell in cells)
     room = width - 3 - 2 - 13 - cell_len(results)
-    name = _pad(name, min(room, cell_len(name)))
+    name = pad(name, min(room, cell_len(name)))
     kept = len(cells) == 3
     line = Text(f" {mark} ", "" if kept else "dim").append(name, "bold" if mark == "+" else "")
-    line.append(_pad(f"  {setting}" if setting else "", room - cell_len(name)), "dim")
-    return line.append(f"  {_pad(preserves, 13)}", "dim").append(results)
+    line.append(pad(f"  {setting}" if setting else "", room - cell_len(name)), "dim")
+    return line.append(f"  {pad(preserves, 13)}", "dim").append(results)
 
 
 def _proof(report: Report, width: int) -> Iterable[Text]:
     lines = words.proof_lines(report)
     if not lines:
         return
-    yield _rule("proof", width)
+    yield rule("proof", width)
     proof = report.proof
     style = "bold green" if proof is not None and proof.claimed and proof.quality.verdict == "proved" else "bold"
-    yield from _wrapped(" · ".join(lines), width, " ", style)
+    yield from wrapped(" · ".join(lines), width, " ", style)
 
 
 def _footer(report: Report, width: int) -> Iterable[Text]:
     if report.verdict or report.proof is None or not report.proof.claimed:  # else the proof line has just said it
-        yield from _wrapped(words.verdict(report), width, " ", "bold")
+        yield from wrapped(words.verdict(report), width, " ", "bold")
     if report.status not in ("", "finished") and (gone := words.missing(report)):
-        yield from _wrapped(f"missing, since the run {words.ended(report)}: {', '.join(gone)}", width, " ", "yellow")
+        yield from wrapped(f"missing, since the run {words.ended(report)}: {', '.join(gone)}", width, " ", "yellow")
     for note in report.all_notes:
-        yield from _wrapped(f"note: {report.brief(note)}", width, " ", "dim")
+        yield from wrapped(f"note: {report.brief(note)}", width, " ", "dim")
     for label, command in zip(("keep it:", "     or:", "     or:"), keep.keep_commands(report), strict=False):
-        yield from _folded(f" {label} ", command, width, "cyan")
-
-
-def _folded(label: str, text: str, width: int, style: str) -> list[Text]:
-    """What is there to be copied is never cut, only folded."""
-    text, room = words.clean(text), width - cell_len(label)
-    body = Text(text, style).wrap(Console(width=width), room, overflow="fold")
-    return [Text(label if n == 0 else " " * cell_len(label)).append_text(line) for n, line in enumerate(body)]
+        yield from folded(f" {label} ", command, width, "cyan")
