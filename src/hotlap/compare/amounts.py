@@ -18,10 +18,8 @@ LEAST_POINTS = 2 * BLOCKS
 ERRORS = 2.0
 """Standard errors of a difference beyond which it is no chance of the steps that were drawn (about 1 in 20)."""
 SAME_FRAC = 0.05
-"""Share of the step by which two runs of one script differ on the same machine: its load, its clock, its caches. The
-same script against itself was measured at up to 5 % apart."""
-SMALL_FRAC = 0.02
-"""Share of the step below which a phase or a cause is not named: findings begin there, too."""
+"""Share of the shorter step by which two runs of one script differ on one machine (its load, its clock, its caches).
+The same script against itself was measured at up to 5 % apart."""
 NO_COST = "nothing-to-gain"
 """The cause that says that there is none."""
 
@@ -30,7 +28,7 @@ def step_amount(a: Side, b: Side) -> Amount:
     """The whole step, periodic work at the script's own cadence."""
     old, new = a.findings.throughput.step_s, b.findings.throughput.step_s
     scatter = _scatter(_steps(a.findings), _steps(b.findings))
-    return _amount("step", old, new, scatter, SAME_FRAC * max(old, new))
+    return _amount("step", old, new, scatter, _least(a, b))
 
 
 def phase_amounts(a: Side, b: Side) -> list[Amount]:
@@ -58,19 +56,23 @@ def cause_amounts(a: Side, b: Side) -> list[Amount]:
 
 
 def _cause(a: Side, b: Side, old: Finding | None, new: Finding | None, least: float) -> Amount:
+    """A cause that was not found costs nothing, unless that run has no stacks to find it by: then it is not known."""
     old_s = old.seconds_per_step if old is not None else None
     new_s = new.seconds_per_step if new is not None else None
-    change = (new_s or 0.0) - (old_s or 0.0)
+    unknown = a.stacks != b.stacks and (a if old is None else b).stacks is False and None in (old, new)
+    change = None if unknown else (new_s or 0.0) - (old_s or 0.0)
     in_b = new is not None and (new_s or 0.0) >= (old_s or 0.0)
     shown, side = (new, b) if in_b else (old or new, a if old is not None else b)
     assert shown is not None
+    scatter = _scatter(_steps(a.findings, shown.phase), _steps(b.findings, shown.phase))
     return Amount(
         name=shown.cause,
         a_s=old_s,
         b_s=new_s,
         change_s=change,
         ratio=_ratio(old_s, new_s),
-        clear=abs(change) > least,
+        scatter_s=scatter,
+        clear=change is not None and abs(change) > max(least, scatter or 0.0),
         detail=shown.detail,
         where=side.place(shown.where[0]) if shown.where and shown.where[0].file else None,
     )
@@ -87,7 +89,7 @@ def _ratio(old: float | None, new: float | None) -> float | None:
 
 
 def _least(a: Side, b: Side) -> float:
-    return SMALL_FRAC * max(a.findings.throughput.step_s, b.findings.throughput.step_s)
+    return SAME_FRAC * min(a.findings.throughput.step_s, b.findings.throughput.step_s)
 
 
 def _largest_first(found: list[Amount]) -> list[Amount]:

@@ -97,7 +97,10 @@ def _no_stacks(a: Side, b: Side) -> str:
     if a.stacks == b.stacks:
         return ""
     label = "B" if a.stacks else "A"
-    return f"{label} was run without stack samples (`hotlap run`): causes that need them are not found in it."
+    return (
+        f"{label} has no stack samples (`hotlap run` takes none, a run of a second hardly any): causes that need them "
+        "are not found in it."
+    )
 
 
 def _drift(a: Side, b: Side) -> str:

@@ -12,7 +12,7 @@ __all__ = ["command_changes"]
 
 
 def command_changes(a: Sequence[str], b: Sequence[str]) -> list[Change]:
-    """One change per stretch of words that differs: ``--batch 32`` and ``--batch 64``."""
+    """One change per option or word that differs (``--batch 32`` and ``--batch 64``), or stretch of them."""
     old, new = _units(a), _units(b)
     found = []
     for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -21,6 +21,8 @@ def command_changes(a: Sequence[str], b: Sequence[str]) -> list[Change]:
         before, after = old[i:j], new[k:m]
         if len(before) == len(after):
             found += [_change((x,), (y,)) for x, y in zip(before, after, strict=True)]
+        elif not before or not after:
+            found += [_change((x,), ()) for x in before] + [_change((), (y,)) for y in after]
         else:
             found.append(_change(before, after))
     return found

@@ -51,11 +51,13 @@ class Amount:
     """None: the phase was not measured, the cause was not found."""
     b_s: float | None
     change_s: float | None
-    """``b_s - a_s``; a cause that was not found counts as 0 here. None: a phase that was not measured in both."""
+    """``b_s - a_s``; a cause that was not found counts as 0 here. None: not measured in both, or not to be found in one
+    (no stack samples)."""
     ratio: float | None
     """``b_s / a_s``: above 1, B takes longer. None where one of them is 0 or None."""
     scatter_s: float | None = None
-    """Two standard errors of ``change_s``, from the scatter within each run. None: too few steps, or a cause."""
+    """Two standard errors of ``change_s``, from the scatter within each run; a cause's is that of its phase. None: too
+    few steps."""
     clear: bool = False
     """Whether the change exceeds this scatter, and what two runs of one script differ by."""
     detail: str = ""

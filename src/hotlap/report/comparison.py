@@ -102,8 +102,8 @@ def _phases(found: Comparison, step: Amount, width: int) -> Iterable[Text]:
     if step.scatter_s is not None:
         told.append(f"scatter within the runs ± {units.seconds(step.scatter_s)} per step")
     told += [few] if small else []
-    if told:
-        yield from wrapped("; ".join(told), width, "   ", "dim")
+    told.append("whatever else the machine did during either run is in these numbers")
+    yield from wrapped("; ".join(told), width, "   ", "dim")
 
 
 def _share(part: float | None, whole: float | None) -> float:
@@ -132,7 +132,7 @@ def _causes(found: Comparison, width: int) -> Iterable[Text]:
             yield Text("      " + pad(f"{place}{cause.detail}", width - 6), "dim")
     rest = [cause.name for cause in found.causes if not cause.clear]
     if rest:
-        yield from wrapped(f"no clear change: {', '.join(rest)}", width, "   ", "dim")
+        yield from wrapped(f"no clear change, or not known: {', '.join(rest)}", width, "   ", "dim")
 
 
 def _state(cause: Amount) -> str:

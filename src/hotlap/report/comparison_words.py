@@ -84,6 +84,8 @@ def _value(change: Change, value: Any) -> str:
         return ", ".join(str(part) for part in value) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if change.what == "commit":
         return str(value)[:COMMIT_DIGITS]
     return words.quantity(change.what, value)[1]
