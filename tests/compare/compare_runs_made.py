@@ -16,7 +16,7 @@ LOADER: UserLine = ("/home/u/train.py", 80, "main", "loader = DataLoader(clips, 
 SLEEP: UserLine = ("/home/u/train.py", 56, "__getitem__", "time.sleep(0.01)")
 COMPUTE: dict[str, Any] = {"forward": 0.010, "backward": 0.010, "optimizer": 0.0004, "zero_grad": 0.0001}
 ORIGIN = Origin(
-    script="/home/u/train.py", repository="/home/u", commit="a" * 40, branch="main", changed=[],
+    script="/home/u/train.py", repository="/home/u", commit="a" * 40, branch="main", changed=[], tracked=True,
     texts={"train.py": "111111111111"}, packages={"numpy": "2.1", "torch": "2.13.0"},
 )  # fmt: skip
 

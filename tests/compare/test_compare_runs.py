@@ -172,6 +172,9 @@ def test_code_by_commit_and_text() -> None:
     assert any("git -C /home/u diff aaaaaaaaaa bbbbbbbbbb" in note for note in compare_runs(a, b).notes)
     same_text = replace(ORIGIN, changed=["train.py"])
     assert changes(a, ran(a, origin=same_text), "code") == {}, "the text is the same, whatever git calls it"
+    loose = replace(ORIGIN, tracked=False)
+    found = changes(ran(a, origin=loose), ran(a, origin=replace(loose, texts={"train.py": "3" * 12})), "code")
+    assert found == {"train.py": ("text 111111111111", "text 333333333333")}, "no commit has an untracked script"
     moved = replace(ORIGIN, script="/srv/x/train.py", repository="/srv/x")
     assert changes(a, ran(a, origin=moved), "code") == {}, "another clone of the same commit"
 

@@ -51,6 +51,7 @@ def test_commit_branch_and_changed_files(repository: Path) -> None:
     assert clean.repository == str(repository) and clean.script == str(repository / "src" / "train.py")
     assert clean.commit == git(repository, "rev-parse", "HEAD") and clean.branch == "trunk"
     assert clean.changed == [] and list(clean.texts) == ["src/train.py"] and clean.notes == []
+    assert clean.tracked is True
     (repository / "data.py").write_text("clips = 4\n")
     git(repository, "mv", "src/train.py", "src/train two.py")
     (repository / "untracked.py").write_text("")
@@ -58,6 +59,19 @@ def test_commit_branch_and_changed_files(repository: Path) -> None:
     assert sorted(changed.changed or []) == ["data.py", "src/train two.py"]
     assert changed.texts["src/train two.py"] == clean.texts["src/train.py"] and "data.py" in changed.texts
     assert loads(Origin, dumps(changed)) == changed
+
+
+def test_a_script_that_git_does_not_track_is_told_apart_by_its_text(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = repository / "scratch"
+    scratch.mkdir()
+    (scratch / "train.py").write_text("1\n")
+    (scratch / "data.py").write_text("2\n")
+    monkeypatch.chdir(scratch)
+    found = read_origin(COMMAND)
+    assert found.tracked is False and found.changed == [] and found.commit is not None
+    assert sorted(found.texts) == ["scratch/data.py", "scratch/train.py"]
 
 
 def test_reading_takes_no_lock_and_writes_nothing(repository: Path) -> None:
@@ -83,7 +97,7 @@ def test_without_a_word_from_git_the_commit_is_read_by_hand(
     commit = git(repository, "rev-parse", "HEAD")
     fake_git(tmp_path / "bin", monkeypatch, body)
     began = time.monotonic()
-    found = read_repository(repository / "src", timeout_s=0.2)
+    found = read_repository(repository / "src", repository / "src" / "train.py", timeout_s=0.2)
     assert time.monotonic() - began < 5
     assert found is not None and (found.commit, found.branch, found.changed) == (commit, "trunk", None)
     assert why in found.note and "Which files were changed is not known" in found.note
@@ -134,7 +148,7 @@ def test_without_a_repository_the_files_beside_the_script_are_told_apart(
 
 
 def test_what_fails_is_a_note_and_never_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(folder: Path) -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("planted")
 
     monkeypatch.setattr(origin_module, "read_repository", broken)

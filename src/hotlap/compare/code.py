@@ -42,8 +42,11 @@ def _state(origin: Origin, name: str) -> str | None:
         return f"text {text}" if text is not None else "not there" if origin.texts else None
     if origin.changed is None:
         return f"text {text}" if text is not None else None
-    state = "not committed" if name in origin.changed else "as committed"
-    return f"{state} {text}" if text is not None else state
+    if name in origin.changed:
+        return f"not committed {text}" if text is not None else "not committed"
+    if text is None:
+        return "as committed"
+    return f"as committed {text}" if origin.tracked and name == _script(origin) else f"text {text}"
 
 
 def code_notes(a: Origin | None, b: Origin | None) -> list[str]:

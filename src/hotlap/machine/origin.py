@@ -46,7 +46,7 @@ def read_origin(
     try:
         script = _script(command)
         folder = script.parent if script is not None else Path.cwd()
-        repository = read_repository(folder)
+        repository = read_repository(folder, script)
         packages = read_packages(find_sites(command)) or None
         texts = _texts(script, folder, repository)
     except Exception as err:  # the run is worth more than the record of where it came from
@@ -59,6 +59,7 @@ def read_origin(
         commit=repository.commit,
         branch=repository.branch,
         changed=repository.changed,
+        tracked=repository.tracked,
         texts=texts,
         packages=packages,
         variables=chosen,
@@ -80,10 +81,10 @@ def _name(script: Path | None) -> str | None:
 def _texts(script: Path | None, folder: Path, repository: Repository | None) -> dict[str, str]:
     top = repository.top if repository is not None else folder
     files: list[Path] = [script] if script is not None else []
-    if repository is None:
-        files += _beside(folder)
-    else:
+    if repository is not None:
         files += [top / name for name in repository.changed or []]
+    if repository is None or repository.tracked is False:
+        files += _beside(folder)
     return _digests(dict.fromkeys(files), top)
 
 

@@ -1,4 +1,4 @@
-"""The state of a git repository, read without harm: no lock is taken, nothing is written, and nobody waits long.
+"""The state of a git repository, read without harm: no lock is taken, no index written, and nobody waits long.
 
 ``git`` tells it where it is installed, trusts the folder and answers in time; else the commit is read from ``.git`` by
 hand, and which files were changed stays unknown.
@@ -35,6 +35,8 @@ class Repository:
     branch: str | None = None
     changed: list[str] | None = None
     """Tracked files that differ from the commit, by their path below ``top``."""
+    tracked: bool | None = None
+    """Whether git tracks the file that was asked about."""
     note: str = ""
 
 
@@ -50,8 +52,9 @@ def find_repository(folder: Path) -> Path | None:
     return next((top for top in (folder, *folder.parents) if (top / ".git").exists()), None)
 
 
-def read_repository(folder: Path, timeout_s: float = TIMEOUT_S) -> Repository | None:
-    """The repository around ``folder``; None without one. Never raises for what git or its files say."""
+def read_repository(folder: Path, file: Path | None = None, timeout_s: float = TIMEOUT_S) -> Repository | None:
+    """The repository around ``folder``, which ``file`` is in; None without one. Never raises for what git or its files
+    say."""
     top = find_repository(folder)
     if top is None:
         return None
@@ -59,7 +62,8 @@ def read_repository(folder: Path, timeout_s: float = TIMEOUT_S) -> Repository | 
         text, note = _ask(top, _STATUS, timeout_s)
         if not note:
             told = _status(text)
-            return Repository(top, told.commit, told.branch, told.changed)
+            tracked = _tracks(top, file, timeout_s) if file is not None else None
+            return Repository(top, told.commit, told.branch, told.changed, tracked)
     except (OSError, UnicodeDecodeError) as err:
         note = f"git could not be asked ({err})"
     note = f"Which files were changed is not known: {note}."
@@ -68,6 +72,15 @@ def read_repository(folder: Path, timeout_s: float = TIMEOUT_S) -> Repository | 
     except (OSError, UnicodeDecodeError) as err:
         return Repository(top, note=f"{note} The commit could not be read: {err}.")
     return Repository(top, commit, branch, note=note)
+
+
+def _tracks(top: Path, file: Path, timeout_s: float) -> bool | None:
+    """A script that git does not know (in a folder that it ignores, say) is as it was committed in no commit."""
+    if not file.is_relative_to(top):
+        return False
+    name = file.relative_to(top).as_posix()
+    text, note = _ask(top, ("--literal-pathspecs", "ls-files", "-z", "--", name), timeout_s)
+    return None if note else bool(text)
 
 
 def _ask(top: Path, words: Sequence[str], timeout_s: float) -> tuple[str, str]:

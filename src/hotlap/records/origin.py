@@ -23,9 +23,11 @@ class Origin:
     """None: no branch is checked out, or not known."""
     changed: list[str] | None = None
     """Tracked files that differ from the commit, by their path in the repository; None: not known."""
+    tracked: bool | None = None
+    """Whether git tracks the script; None: no script, or not known."""
     texts: dict[str, str] = field(default_factory=dict)
-    """Digests of the script, of the changed files and, without a repository, of the Python files beside the script:
-    by path in the repository, else from the script's folder."""
+    """Digests of the script, of the changed files and, where git does not track the script, of the Python files beside
+    it: by path in the repository, else from the script's folder."""
     packages: dict[str, str] | None = None
     """Version by package, as installed for the Python of the command; None: it was not found where."""
     variables: dict[str, str] = field(default_factory=dict)
