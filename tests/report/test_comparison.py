@@ -91,6 +91,7 @@ def shown(found: Comparison, width: int = 100) -> str:
 def test_every_line_fits_and_says_something(made: Any, width: int) -> None:
     text = shown(made(), width)
     assert all(cell_len(line) <= min(width, 120) for line in text.splitlines())
+    assert all(line.startswith(" ") for line in text.splitlines()), "what does not fit is broken off"
     assert not re.search(r"\bNone\b|\bnan\b|Amount|dataclass", text)
 
 
@@ -104,7 +105,7 @@ def test_a_run_says_everything() -> None:
         "step 16.0 32.0 +16.0 2.00x",
         f"decode not in A {NONE} 15.0 +15.0 {NONE}",
         f"logging-blocking not in B 1.00 {NONE} -1.00 {NONE}",
-        "no clear change, or not known: sync",
+        "causes may overlap; no clear change, or not known: sync",
         "code commit aaaaaaaaaa -> bbbbbbbbbb",
         "branch main -> none",
         "command --batch not given -> --batch 64",

@@ -123,16 +123,16 @@ def _causes(found: Comparison, width: int) -> Iterable[Text]:
         if same:
             yield from wrapped(f"Causes, none clearly changed: {same}", width, " ", "dim")
         return
-    yield rule("by cause, per step (causes may overlap)", width, COLUMNS)
+    yield rule("by cause, per step", width, COLUMNS)
     for cause in shown:
         yield _row(cause.name + _state(cause), cause, width, _style(cause))
         where = cause.where
         place = f"{words.place(where, width // 2)}  {where.function}  " if where is not None else ""
         if place or cause.detail:
             yield Text("      " + pad(f"{place}{cause.detail}", width - 6), "dim")
-    rest = [cause.name for cause in found.causes if not cause.clear]
-    if rest:
-        yield from wrapped(f"no clear change, or not known: {', '.join(rest)}", width, "   ", "dim")
+    rest = ", ".join(cause.name for cause in found.causes if not cause.clear)
+    told = [f"no clear change, or not known: {rest}"] if rest else []
+    yield from wrapped("; ".join(["causes may overlap", *told]), width, "   ", "dim")
 
 
 def _state(cause: Amount) -> str:
