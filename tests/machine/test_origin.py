@@ -61,6 +61,14 @@ def test_commit_branch_and_changed_files(repository: Path) -> None:
     assert loads(Origin, dumps(changed)) == changed
 
 
+def test_the_old_name_of_a_renamed_file_is_no_row(repository: Path) -> None:
+    (repository / "1 a b c d e f old.py").write_text("some text of its own\n" * 9)
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "two")
+    git(repository, "mv", "1 a b c d e f old.py", "new.py")
+    assert read_origin(COMMAND).changed == ["new.py"]
+
+
 def test_a_script_that_git_does_not_track_is_told_apart_by_its_text(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
