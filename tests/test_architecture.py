@@ -18,7 +18,7 @@ HOTLAP = ROOT / "src" / "hotlap"
 WORKLOADS = ROOT / "src" / "hotlap_workloads"
 GUEST_ROOMS = ("records", "probe", "inject", "lever")
 """What enters the user's process."""
-PURE_ROOMS = ("diagnose", "proof")
+PURE_ROOMS = ("diagnose", "proof", "compare")
 READERS = {"PIL", "cv2", "soundfile"}
 """Libraries that a lever may import inside a function, where the user's own import of them called it."""
 IMPURE = {"torch", "os", "pathlib", "subprocess", "time", "shutil", "socket", "tempfile", "io", "random", "threading"}
@@ -27,7 +27,7 @@ PLANTED = {
     "records/planted.py": ("import hotlap.proof.same", "documents flow one way: cli, lap, stages, levers, records"),
     "trial/planted.py": (
         "import hotlap.testing",
-        "probe, diagnose, lever, machine, trial, proof, report, patch and lint know records alone",
+        "probe, diagnose, lever, machine, trial, proof, report, patch, lint and compare know records alone",
     ),
     "report/planted.py": (
         "import hotlap.probe.hook_points",
@@ -38,11 +38,15 @@ PLANTED = {
         "stages never reach down to levers and probes, inject and plan excepted",
     ),
     "lint/planted.py": ("import hotlap.patch.patch", "documents flow one way: cli, lap, stages, levers, records"),
+    "compare/planted.py": (
+        "import hotlap.diagnose.policy",
+        "documents flow one way: cli, lap, stages, levers, records",
+    ),
     "plan/planted.py": ("import hotlap.probe.hook_points", "plan knows levers, not probes"),
     "records/planted_too.py": ("import numpy", "records import nothing but the standard library"),
     "probe/planted.py": ("import psutil", "what enters the user's process is standard library and torch"),
     "lap/planted.py": ("import torch", "the host never imports torch"),
-    "diagnose/planted.py": ("import pathlib", "diagnose and proof are pure"),
+    "diagnose/planted.py": ("import pathlib", "diagnose, proof and compare are pure"),
     "lever/catalog/planted.py": ("import hotlap.lever.catalog.planted_too", "levers do not know each other"),
     "lever/catalog/planted_too.py": ("", ""),
     "pack/planted.py": ("import hotlap.report.units", "the packed-data loader is usable alone"),

@@ -178,6 +178,10 @@ def test_a_run_with_knobs_gives_options_and_leaves_files_to_the_user(tmp_path: P
     (tmp_path / "c.toml").write_text("every = 2\n")
     done = hotlap(tmp_path, "run", "--plan", "fast.yaml", *command)
     assert "all 2 moves of the plan were applied over 20 steps" in done.stderr
+    newest = max((tmp_path / ".hotlap").glob("*/run.json"))
+    kept = json.loads(newest.read_text())
+    assert [move["lever"] for move in kept["origin"]["moves"]] == ["knob:a", "knob:b"]
+    assert kept["plan_path"] == "fast.yaml" and (newest.parent / "machine.json").is_file()
 
     attached = 'import hotlap; hotlap.attach("fast.yaml")\n' + TRAINING
     (tmp_path / "attached.py").write_text(attached)

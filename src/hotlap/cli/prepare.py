@@ -7,16 +7,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hotlap.inject.run_script import script_of
+from hotlap.machine.origin import read_origin
+from hotlap.records.plan import Move
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 
-__all__ = ["new_run"]
+__all__ = ["new_record", "new_run"]
 
 
-def new_run(kind: str, command: Sequence[str], runs: Path | None) -> tuple[RunFolder, RunRecord]:
-    """Make the run folder and say in it what was asked."""
+def new_record(kind: str, command: Sequence[str], moves: Sequence[Move] = ()) -> RunRecord:
+    """What was asked, when, and what it started with."""
+    started = time.strftime("%Y-%m-%d %H:%M:%S")
+    return RunRecord(kind=kind, command=list(command), started=started, origin=read_origin(command, moves))
+
+
+def new_run(
+    kind: str, command: Sequence[str], runs: Path | None, moves: Sequence[Move] = ()
+) -> tuple[RunFolder, RunRecord]:
+    """Make the run folder and say in it what was asked. ``moves``: what is applied to the command."""
     name = script_of(command) or (command[2] if len(command) > 2 and command[1] == "-m" else command[0])
     folder = RunFolder.create(name, runs)
-    record = RunRecord(kind=kind, command=list(command), started=time.strftime("%Y-%m-%d %H:%M:%S"))
+    record = new_record(kind, command, moves)
     folder.write("run.json", record)
     return folder, record

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hotlap.records.origin import Origin
+
 __all__ = ["RunRecord"]
 
 
@@ -25,4 +27,7 @@ class RunRecord:
     """[lever id, why it cannot be used here]."""
     notes: list[str] = field(default_factory=list)
     plan_path: str | None = None
+    """Where ``speedup`` wrote its plan, or the plan that ``run`` was given."""
+    origin: Origin | None = None
+    """The code and packages that the run started with; None: a run of an older Hotlap."""
     schema: str = "hotlap.run/1"

@@ -12,7 +12,7 @@ from hotlap.records.trials import Interval, LeverResult
 from hotlap.report.view import Report
 from hotlap.report.words import verdict
 
-__all__ = ["DIAGNOSE", "SPEEDUP", "to_json"]
+__all__ = ["DIAGNOSE", "SPEEDUP", "finite_only", "to_json"]
 
 DIAGNOSE = "hotlap.diagnose/1"
 SPEEDUP = "hotlap.speedup/1"
@@ -23,16 +23,16 @@ def to_json(report: Report) -> dict[str, Any]:
     out = _diagnosis(report)
     if report.is_speedup:
         out |= _speedup(report)
-    cleaned: dict[str, Any] = _finite(encode(out))
+    cleaned: dict[str, Any] = finite_only(encode(out))
     return cleaned
 
 
-def _finite(value: Any) -> Any:
+def finite_only(value: Any) -> Any:
     """NaN and infinity are no JSON: a number that is none becomes None."""
     if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
+        return {key: finite_only(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_finite(inner) for inner in value]
+        return [finite_only(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, str | bool | int | float) else str(value)

@@ -10,12 +10,14 @@ __all__ = [
     "count",
     "factor",
     "interval",
+    "milliseconds",
     "per_s",
     "plain",
     "ratio",
     "ratio_interval",
     "seconds",
     "share",
+    "signed_milliseconds",
     "signed_share",
     "tick",
 ]
@@ -62,6 +64,24 @@ def seconds(value: float | None) -> str:
         if whole < limit:
             return f"{sign}{whole // big:,} {big_unit} {whole % big // small} {small_unit}"
     raise AssertionError("unreachable")
+
+
+def milliseconds(value: float | None) -> str:
+    """A column of step times in one unit, which its head names: ``0.00634`` -> ``6.34``."""
+    if value is None or not _known(value):
+        return NONE
+    size = abs(1e3 * value)
+    if 0 < size < 0.005:
+        return "< 0.01"
+    return f"{1e3 * value:,.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
+
+
+def signed_milliseconds(value: float | None) -> str:
+    """``0.0055`` -> ``+5.50``, for differences."""
+    text = milliseconds(value)
+    if value is None or text.startswith(("-", NONE)) or value == 0:
+        return text
+    return f"+{text}" if not text.startswith("<") else "0.00"
 
 
 def ratio(value: float | None) -> str:

@@ -41,7 +41,9 @@ def execute(args: argparse.Namespace) -> int:
     to_run = rewritten(command, plan.moves)
     for line in by_hand(plan.moves, command):
         print(f"hotlap: {line} (your files are not changed)", file=sys.stderr)
-    folder, run = new_run(NAME, command, args.runs)
+    folder, run = new_run(NAME, command, args.runs, plan.moves)
+    run.plan_path = str(args.plan)
+    folder.write("machine.json", machine)
     timeline_dir = folder.timeline_dir("run")
     shm = Path("/dev/shm")
     scratch = Path(tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None))

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from hotlap.cli.notebook.cell_code import CellCode, cell_number, cell_texts, compile_cell
+from hotlap.cli.prepare import new_record
 from hotlap.cli.show import publish
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.inject.guest import Guest, attach_call, is_attached
@@ -79,7 +80,7 @@ def _diagnose(shell: Any, code: CellCode, name: str) -> Any:
     import torch  # noqa: F401 - the probes need it imported, as the cell will
 
     folder = RunFolder.create(name.removeprefix("cell "))
-    run = RunRecord(kind="diagnose", command=["%%hotlap diagnose", name], started=time.strftime("%Y-%m-%d %H:%M:%S"))
+    run = new_record("diagnose", ["%%hotlap diagnose", name])
     folder.write("run.json", run)
     timeline_dir = folder.timeline_dir("run")
     began = time.monotonic()

@@ -1,0 +1,41 @@
+"""Compare two runs, or two plans: what takes longer in B than in A, by phase and by cause, and what was changed.
+
+A and B are runs (their folders, or their names in the runs folder) or plan files. Warnings come first: on another
+machine, with another batch size or after a few steps only, two runs do not compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from hotlap.cli.comparing import compare
+from hotlap.cli.show import console
+from hotlap.records.errors import EXIT_USAGE, HotlapError
+from hotlap.records.run_folder import write_atomic
+from hotlap.report.comparison import comparison, to_json
+
+NAME = "compare"
+HELP = "what got faster or slower between two runs, and what was changed"
+ORDER = 5
+TAKES_COMMAND = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``hotlap compare``."""
+    parser.add_argument("a", metavar="A", help="a run's folder or name, or a plan file")
+    parser.add_argument("b", metavar="B", help="another one; it is told against A")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result as JSON as well")
+    parser.add_argument("--runs", metavar="DIR", type=Path, help="where runs are kept (default: .hotlap)")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the comparison; 0 whatever it found."""
+    if args.json is not None and not args.json.absolute().parent.is_dir():
+        raise HotlapError(f"The folder of --json {args.json} does not exist.", "Make it first.", EXIT_USAGE)
+    found = compare(args.a, args.b, args.runs)
+    if args.json is not None:
+        write_atomic(args.json, json.dumps(to_json(found), indent=2, allow_nan=False) + "\n")
+    console(stderr=False).print(comparison(found))
+    return 0
