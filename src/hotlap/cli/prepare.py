@@ -10,13 +10,17 @@ from hotlap.inject.run_script import script_of
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 
-__all__ = ["new_run"]
+__all__ = ["new_run", "script_title"]
+
+
+def script_title(command: Sequence[str]) -> str:
+    """What the command's script is called: its file, its module, else the program."""
+    return script_of(command) or (command[2] if len(command) > 2 and command[1] == "-m" else command[0])
 
 
 def new_run(kind: str, command: Sequence[str], runs: Path | None) -> tuple[RunFolder, RunRecord]:
     """Make the run folder and say in it what was asked."""
-    name = script_of(command) or (command[2] if len(command) > 2 and command[1] == "-m" else command[0])
-    folder = RunFolder.create(name, runs)
+    folder = RunFolder.create(script_title(command), runs)
     record = RunRecord(kind=kind, command=list(command), started=time.strftime("%Y-%m-%d %H:%M:%S"))
     folder.write("run.json", record)
     return folder, record
