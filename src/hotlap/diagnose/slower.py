@@ -26,7 +26,7 @@ _OF_GROWTH = ("repeated-cat", "metrics-history", "growing-step", "drift")
 _OF_MACHINE = {
     "swapping": "Give the run less to hold (workers, prefetch, caches) or more memory: the machine swaps.",
     "held-back": "Raise the quota of CPU, or see to the cooling: the training is held back.",
-    "neighbour-load": "Look who else runs here (top), or give the training cores of its own: others took cores from it.",
+    "neighbour-load": "Look who else runs here (top), or give the training cores of its own: others took some from it.",
     "throttling": "Look at the processor's clock and temperature: every phase got slower alike, and nobody took the "
     "cores.",
 }

@@ -36,6 +36,8 @@ TAKES_COMMAND = True
 
 GUARD_STACK_HZ = 10.0
 """Stack samples per second of a guarded run, so that a drift has a line. One costs about 0.1 ms: a thousandth."""
+GUARD_HITS_S = 15.0
+"""A drift is told within a minute, and its line has to be on disk by then."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +69,7 @@ def execute(args: argparse.Namespace) -> int:
             mode="run",
             moves=[move for move in plan.moves if not move.is_knob],
             stack_hz=GUARD_STACK_HZ if guard is not None else 0.0,
+            hits_most_s=GUARD_HITS_S if guard is not None else 0.0,
             cores=machine.cores,
             scratch=str(scratch),
         )
