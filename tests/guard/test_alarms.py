@@ -80,7 +80,7 @@ def test_slow_growth_over_hours_shows_in_the_run_as_a_whole() -> None:
     [
         (("forward", "backward", "optimizer", "residual"), (0.1, 1.0), "neighbour-load"),
         (("forward", "backward", "optimizer", "residual"), (0.1, 0.1), "throttling"),
-        (("forward", "backward", "optimizer", "residual"), None, "throttling"),
+        (("forward", "backward", "optimizer", "residual"), None, "drift"),
         (("forward", "backward"), (0.1, 0.1), "larger-batches"),
         (("forward", "backward"), (0.1, 1.0), "larger-batches"),
         (("residual",), (0.1, 1.0), "host-work"),

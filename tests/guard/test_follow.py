@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,29 @@ def test_pieces_make_the_whole(tmp_path: Path) -> None:
     folder.mkdir()
     follower = Follower(folder)
     assert not follower.poll() and follower.training is None
-    for end in range(0, len(whole) + 700, 701):
+    for end in range(0, len(whole) + 701, 701):
         (folder / "100.jsonl").write_bytes(whole[:end])
         follower.poll()
     assert follower.training == read_timeline(tmp_path / "100.jsonl")
     assert follower.samples == 60 * 32 and not follower.poll()
+
+
+def test_a_command_that_trains_twice_is_followed_from_one_to_the_other(tmp_path: Path) -> None:
+    first, second = TimelineBuilder().steps(50, forward=0.01).build(), TimelineBuilder().steps(9, forward=0.01).build()
+    second = replace(second, header=replace(second.header, pid=101))
+    write_timeline(first, tmp_path)
+    follower = Follower(tmp_path)
+    follower.poll()
+    assert follower.training is not None and follower.training.header.pid == 100
+    with open(tmp_path / "100.jsonl", "a") as file:
+        file.write('{"k": "end", "t": 1, "reason": "exit"}\n')
+    write_timeline(second, tmp_path)
+    follower.poll()
+    assert follower.training.header.pid == 101
+    with open(tmp_path / "101.jsonl", "a") as file:
+        file.write('{"k": "end", "t": 1, "reason": "exit"}\n')
+    follower.poll()
+    assert follower.training.header.pid == 101, "the last one, at the end"
 
 
 def test_what_is_no_timeline_is_told(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hotlap.diagnose.alike import Growth, measure_growth
 from hotlap.diagnose.drift import grown_lines
+from hotlap.diagnose.kept import kept
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.registry import all_causes
 from hotlap.diagnose.slower_loading import why_loading
@@ -90,7 +91,7 @@ def _machine(both: Sides, drift: Drift, growth: Growth) -> Named | None:
         cause = "held-back"
     elif not drift.growing and change.neighbours(both.whole.machine.cores, policy) and _felt(drift, growth):
         cause = "neighbour-load"
-    elif not drift.growing and growth.all_alike and drift.phase != "data_wait":
+    elif not drift.growing and growth.all_alike and drift.phase != "data_wait" and change.others_cores is not None:
         cause = "throttling"
     advice = _OF_MACHINE.get(cause)
     return None if advice is None else Named("throttling" if cause == "held-back" else cause, [], advice, evidence)
@@ -108,18 +109,18 @@ def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
         if named is not None:
             return Named(*named)
     if drift.phase == "forward" and _compiling(view):
-        again = _found(both.whole, ("recompilation",))
+        again = _found(both.whole, ("recompilation",), drift.phase)
         lines = again.where if again else view.forward_where()
         return Named("recompilation", lines, again.advice if again else "Compile with dynamic=True, or pad to a few "
                      "sizes: torch.compile compiles again and again.", {})  # fmt: skip
-    grown = _found(both.whole, _OF_GROWTH)
-    kept = drift.growing and grown is not None and grown.cause != "drift" and "Detach" in grown.advice
-    if growth.compute_alike and not kept:
+    grown = _found(both.whole, _OF_GROWTH, drift.phase)
+    retained = drift.growing and any(k.kind != "tensor" for k in kept(both.whole))
+    if growth.compute_alike and not retained:
         return Named("larger-batches", view.forward_where(), "Cut samples to a fixed length, or sort them into "
                      "buckets: forward and backward grew, the update did not.", {"grew": growth.ratios})  # fmt: skip
-    more = _grown_finding(both, drift)
+    more = None if growth.all_alike else _grown_finding(both, drift)
     for found in (grown if drift.growing else None, more, grown):
-        if found is not None and (found.phase in (None, drift.phase)):
+        if found is not None:
             return Named(found.cause, found.where or _lines(both, drift), found.advice, _plain(found))
     where = _lines(both, drift)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
@@ -134,19 +135,23 @@ def _lines(both: Sides, drift: Drift) -> list[Where]:
     return grown[:limit] or both.late.stacks.phase(drift.phase).lines(limit)
 
 
-def _found(view: View, ids: tuple[str, ...]) -> Finding | None:
+def _found(view: View, ids: tuple[str, ...], phase: str) -> Finding | None:
     finders = {cause.id: cause.find for cause in all_causes()}
-    return next((found for name in ids if (found := finders[name](view)) is not None), None)
+    found = [finding for name in ids if (finding := finders[name](view)) is not None]
+    return next((finding for finding in found if finding.phase == phase), None)
 
 
 def _grown_finding(both: Sides, drift: Drift) -> Finding | None:
-    """The cause in the phase that costs most more after the change than before: at least half of the growth."""
+    """The cause in the phase that costs most more after the change than before: at least half of the growth.
+
+    What rests on a prior is a fixed part of its phase, and grows with it whatever the reason.
+    """
     best: tuple[float, Finding] | None = None
     for cause in all_causes():
         if cause.id in _OF_GROWTH:
             continue
         late = cause.find(both.late)
-        if late is None or late.phase != drift.phase:
+        if late is None or late.phase != drift.phase or late.evidence.get("basis") == "prior":
             continue
         early = cause.find(both.early)
         more = late.seconds_per_step - (early.seconds_per_step if early else 0.0)

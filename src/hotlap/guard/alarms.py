@@ -79,6 +79,10 @@ class Alarms:
         """Validations seen when their growth was last looked at; -1: it was told."""
         self._told: dict[str, _Told] = {}
 
+    def begin_anew(self) -> None:
+        """Another process trains now: nothing is known of it."""
+        self.current, self._start_ns, self._whole_s, self._validations = None, 0, 0.0, 0
+
     def look(self, timeline: Timeline, around: list[Around]) -> News:
         """Look at what is new. ``timeline`` may be read further while this is not running."""
         news = News()

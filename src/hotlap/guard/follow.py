@@ -123,6 +123,7 @@ class Follower:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files: dict[str, _File] = {}
+        self._following: Timeline | None = None
 
     def poll(self, every_rank: bool = False) -> bool:
         """Read what is new; True when there was something. RecordError when a file is not what it should be."""
@@ -152,8 +153,14 @@ class Follower:
 
     @property
     def training(self) -> Timeline | None:
-        """The timeline of the process that trains, with its workers', as far as it was read."""
-        return trainer_of(self._found())
+        """The timeline of the process that trains now (when all have ended: trained last), with its workers'.
+
+        A command may train several times, one process after the other.
+        """
+        found = self._found()
+        live = [timeline for timeline in found if timeline.header.role != "train" or timeline.end is None]
+        self._following = trainer_of(live) or self._following or trainer_of(found)
+        return self._following
 
     @property
     def samples(self) -> int:

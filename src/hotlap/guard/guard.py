@@ -14,7 +14,6 @@ from hotlap.guard.hook import Hook
 from hotlap.guard.look_around import Surroundings
 from hotlap.guard.metrics import MetricsServer
 from hotlap.guard.status import Earlier, Status, read_status
-from hotlap.records.errors import HotlapError
 from hotlap.records.guard import GuardRecord
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
@@ -62,6 +61,7 @@ class Guard:
         self._enough = threading.Event()
         self._thread: threading.Thread | None = None
         self._failed = False
+        self._pid = 0
         self._server = wishes.metrics(lambda: self.status) if wishes.metrics is not None else None
 
     @property
@@ -103,7 +103,7 @@ class Guard:
         """A guard that fails says so once and looks no more; the script goes on as if it had never been there."""
         try:
             work()
-        except (HotlapError, OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as err:
+        except Exception as err:  # whatever it is, the script's run and its exit code are not to suffer from it
             self._failed = True
             self.notes.append(f"The guard gave up: {err}")
             self._wishes.say(f"the guard gave up, the run goes on: {type(err).__name__}: {err}")
@@ -116,6 +116,9 @@ class Guard:
         news = self._follower.poll()
         timeline = self._follower.training
         if timeline is not None and news:
+            if timeline.header.pid != self._pid:
+                self._pid = timeline.header.pid
+                self._alarms.begin_anew()
             self._tell(timeline)
         self.status = read_status(
             timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms)

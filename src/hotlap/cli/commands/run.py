@@ -22,6 +22,7 @@ from hotlap.machine.facts import read_machine
 from hotlap.plan.file import load_valid_plan
 from hotlap.plan.knobs import by_hand, rewritten
 from hotlap.records.call import Call
+from hotlap.records.errors import HotlapError
 from hotlap.records.guard import GuardRecord
 from hotlap.records.plan import Plan
 from hotlap.records.rows import Mark
@@ -58,7 +59,12 @@ def execute(args: argparse.Namespace) -> int:
     for line in by_hand(plan.moves, command):
         say(f"{line} (your files are not changed)")
     folder, run = new_run(NAME, command, args.runs)
-    guard = guard_for(args, folder, machine, command)
+    try:
+        guard = guard_for(args, folder, machine, command)
+    except HotlapError:
+        run.status = "failed"
+        folder.write("run.json", run)
+        raise
     timeline_dir = folder.timeline_dir("run")
     shm = Path("/dev/shm")
     scratch = Path(tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None))
