@@ -19,7 +19,7 @@ def slower(factor: float, *phases: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("noise", [0.02, 0.15])
 def test_a_steady_run_is_left_alone(noise: float) -> None:
-    run = Run(noise=noise).go(1500.0)
+    run = Run(noise=noise).go(600.0)
     assert not run.told and run.alarms.current is None
 
 

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from guarded import Run, write_timeline
 
+from hotlap.cli.main import build_parser
 from hotlap.guard.guard import Guard, Wishes
 from hotlap.guard.hook import Hook
 from hotlap.guard.metrics import CONTENT_TYPE, MetricsServer, exposition
 from hotlap.guard.status import Earlier, Status, read_status
+from hotlap.records.call import Call
 from hotlap.records.codec import loads
 from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Roof, Where
@@ -151,3 +153,11 @@ def test_a_guarded_run_without_a_plan_changes_nothing(tmp_path: Path) -> None:
         )
         assert told.returncode == 0 and expected in told.stdout, told.stdout + told.stderr
     assert (run / "guard.json").is_file()
+    call = loads(Call, (run / "timelines" / "run" / "call.json").read_text())
+    assert (call.mode, call.moves) == ("run", []) and call.stack_hz > 0.0 and call.hits_most_s > 0.0
+
+
+@pytest.mark.parametrize("words", [["--metrics", "70000"], ["--total-steps", "0"], ["--status", "often"]])
+def test_options_that_cannot_be_meant(words: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        build_parser().parse_args(["run", *words])
