@@ -38,12 +38,17 @@ def levers_page() -> str:
 def causes_page() -> str:
     """The causes that diagnose can find, with the levers that treat each."""
     from hotlap.lever.registry import levers
-    from hotlap.records.causes import CAUSES
+    from hotlap.records.causes import AROUND, CAUSES
 
     rows = [NOTE + "# Causes\n\n| cause | meaning | levers |\n| --- | --- | --- |\n"]
     for cause, meaning in CAUSES.items():
         treat = [f"[{lever.ID}](levers.md#{lever.ID})" for lever in levers().values() if cause in lever.TREATS]
         rows.append(f"| `{cause}` | {meaning} | {', '.join(treat)} |\n")
+    rows.append(
+        "\n## Named only while a run is guarded\n\nThey need a before and an after, or a look at the machine: "
+        "[keep watch over a long run](../how-to/guard-a-run.md).\n\n| cause | meaning |\n| --- | --- |\n"
+    )
+    rows += [f"| `{cause}` | {meaning} |\n" for cause, meaning in AROUND.items()]
     return "".join(rows)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hotlap.probe.sites import Pace
+
 LOOP = """
 import time
 if SLOW:
@@ -32,3 +34,11 @@ def test_samples_go_on(watched: Any) -> None:
     timeline, _ = watched(LOOP.replace("SLOW", "False"))
     assert sum(n for row in timeline.hits for _, _, n in row.h) > 60
     assert timeline.hits[0].every_ns == 20_000_000
+
+
+def test_rows_stay_fresh_where_a_guard_asks_for_it() -> None:
+    for most_s, wait_s in ((0.0, 720), (15.0, 15)):
+        pace, hour = Pace(1.0, 0.02, most_s), 3600 * 10**9
+        assert not pace.due(1) and pace.due(10 * hour)
+        assert not pace.due(10 * hour + (wait_s - 1) * 10**9)
+        assert pace.due(10 * hour + round(wait_s * 1.03) * 10**9)

@@ -12,7 +12,12 @@ from hotlap.records.plan import Move
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 
-__all__ = ["new_record", "new_run"]
+__all__ = ["new_record", "new_run", "script_title"]
+
+
+def script_title(command: Sequence[str]) -> str:
+    """What the command's script is called: its file, its module, else the program."""
+    return script_of(command) or (command[2] if len(command) > 2 and command[1] == "-m" else command[0])
 
 
 def new_record(kind: str, command: Sequence[str], moves: Sequence[Move] = ()) -> RunRecord:
@@ -25,8 +30,7 @@ def new_run(
     kind: str, command: Sequence[str], runs: Path | None, moves: Sequence[Move] = ()
 ) -> tuple[RunFolder, RunRecord]:
     """Make the run folder and say in it what was asked. ``moves``: what is applied to the command."""
-    name = script_of(command) or (command[2] if len(command) > 2 and command[1] == "-m" else command[0])
-    folder = RunFolder.create(name, runs)
+    folder = RunFolder.create(script_title(command), runs)
     record = new_record(kind, command, moves)
     folder.write("run.json", record)
     return folder, record

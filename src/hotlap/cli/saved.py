@@ -7,6 +7,7 @@ from pathlib import Path
 from hotlap.records.check import Check
 from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
 from hotlap.records.findings import Findings
+from hotlap.records.guard import GuardRecord
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Plan
 from hotlap.records.proof import Proof
@@ -14,6 +15,7 @@ from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
 from hotlap.records.seed_proof import SeedProof
 from hotlap.records.trials import LeverResult, Trial
+from hotlap.report.guard_words import alarm_note, summary
 from hotlap.report.view import Report
 
 __all__ = ["CHECK", "SEEDS", "find_run", "load_report"]
@@ -46,6 +48,7 @@ def load_report(folder: RunFolder) -> Report:
         raise RecordError(f"{folder.path} has no run.json.", "Is it a run's folder?")
     levers = folder.read("levers.json", list[LeverResult]) or []
     trials = [t for p in sorted(folder.path.glob("trials/*.json")) if (t := folder.read(f"trials/{p.name}", Trial))]
+    guarded = folder.read("guard.json", GuardRecord)
     plan_file = folder.path / "plan.yaml"
     seeds = run.kind == SEEDS
     return Report(
@@ -58,7 +61,8 @@ def load_report(folder: RunFolder) -> Report:
         command=run.command,
         run_path=str(folder.path),
         wall_s=run.wall_s,
-        notes=run.notes,
+        verdict=summary(guarded) if guarded is not None else "",
+        notes=[*run.notes, *([*map(alarm_note, guarded.alarms), *guarded.notes] if guarded is not None else [])],
         refused=[(pair[0], pair[1]) for pair in run.refused if len(pair) == 2],
         status=run.status,
         kind=run.kind,

@@ -7,13 +7,14 @@ from itertools import pairwise
 from statistics import median
 
 from hotlap.diagnose.phases import PERIODIC, core_ns, mean_s
+from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.stacks import StackBook, collect, sampling_period_ns
 from hotlap.diagnose.trend import change_point, mann_kendall_z, theil_sen
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Drift, Where
 from hotlap.records.rows import Step
 
-__all__ = ["Grown", "find_drift", "grown_lines"]
+__all__ = ["Grown", "drift_in", "find_drift", "grown_lines"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ def _blocks(rows: list[Step], most: int) -> list[list[Step]]:
     return blocks
 
 
-def _grown_phase(view: View, early: list[Step], late: list[Step]) -> tuple[str, float]:
+def _grown_phase(phases: list[str], early: list[Step], late: list[Step]) -> tuple[str, float]:
     growth = {}
-    for phase in view.phases:
+    for phase in phases:
         if phase in PERIODIC:
             continue
-        before, after = mean_s(early, phase, view.phases), mean_s(late, phase, view.phases)
+        before, after = mean_s(early, phase, phases), mean_s(late, phase, phases)
         if before is not None and after is not None:
             growth[phase] = after - before
     if not growth:
@@ -49,15 +50,19 @@ def _grown_phase(view: View, early: list[Step], late: list[Step]) -> tuple[str, 
 
 
 def find_drift(view: View) -> Drift | None:
+    """The drift in the steady part of a timeline."""
+    return drift_in(view.steady.rows, view.phases, view.policy)
+
+
+def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | None:
     """A steady growth, or one change for the worse; None when the step time holds (getting faster is warming up).
 
     Steps are blocked, and blocks averaged, so that a loader's bursts do not look like change.
     """
-    policy = view.policy
-    blocks = _blocks(view.steady.rows, policy.max_blocks)
+    blocks = _blocks(rows, policy.max_blocks)
     if len(blocks) < policy.min_blocks:
         return None
-    means = [sum(core_ns(r, view.phases) for r in b) / sum(r.n for r in b) / 1e9 for b in blocks]
+    means = [sum(core_ns(r, phases) for r in b) / sum(r.n for r in b) / 1e9 for b in blocks]
     slope, start = theil_sen(means)
     fitted = [start + slope * i for i in range(len(means))]
     line_cost = sum(abs(m - f) for m, f in zip(means, fitted, strict=True))
@@ -68,7 +73,7 @@ def find_drift(view: View) -> Drift | None:
     late = [row for block in blocks[-third:] for row in block]
     grows = grown >= policy.growth_frac * max(start, 1e-9) and mann_kendall_z(means) >= policy.trend_z
     if grows and (point is None or line_cost <= point.cost):
-        phase, _ = _grown_phase(view, early, late)
+        phase, _ = _grown_phase(phases, early, late)
         return Drift(early[0].i, max(0.0, fitted[0]), fitted[-1], phase, growing=True)
     if point is None or point.before <= 0.0:
         return None
@@ -78,7 +83,7 @@ def find_drift(view: View) -> Drift | None:
         return None
     left = [row for block in blocks[: point.index] for row in block]
     right = [row for block in blocks[point.index :] for row in block]
-    phase, _ = _grown_phase(view, left, right)
+    phase, _ = _grown_phase(phases, left, right)
     return Drift(right[0].i, point.before, point.after, phase, growing=False)
 
 

@@ -143,10 +143,40 @@ class Policy:
     """Change of the step time from which a change point is drift."""
     change_mads: float = 4.0
     """... and in units of the scatter within its two sides."""
+    min_validations: int = 5
+    """Validations, the first left out, from which a trend among them can be told: by chance five rise in order once in
+    120 times."""
+    validation_growth_frac: float = 0.3
+    """Growth of the validations' time from which they count as growing ..."""
+    validation_trend_z: float = 2.2
+    """... and the Mann-Kendall z wanted: five in order reach it."""
     min_blocks: int = 8
     """Blocks of steps needed to speak about time at all."""
     max_blocks: int = 48
     """Blocks that a run is cut into: enough to place a change within 2 % of the run."""
+    drift_growth_frac: float = 0.2
+    """While a run goes on: growth over the window looked at from which a warning is due. A diagnosis looks once, the
+    guard of a week's run a hundred thousand times, so it asks for more ..."""
+    drift_least_s: float = 12.0
+    """... and for this long on either side of a change: the load of a machine changes for seconds all the time ..."""
+    drift_least_steps: int = 10
+    """... and for so many steps."""
+    alike_frac: float = 0.5
+    """A phase took part in a slow-down when it grew by at least this part of what all of them grew."""
+    alike_least_s: float = 50e-6
+    """Phases shorter than this say nothing about the processor: the clock and the probes are as long."""
+    neighbour_cores: float = 0.3
+    """Cores that others took on top, from which they are neighbours ..."""
+    neighbour_frac: float = 0.15
+    """... and as a part of all cores."""
+    throttled_frac: float = 0.05
+    """Part of the time more that a quota of CPU held the training back."""
+    swap_bytes_per_s: float = 1e6
+    """To and from the swap: below, the kernel puts away what nobody uses."""
+    load_growth_frac: float = 0.15
+    """Growth of the time to load a step's samples from which loading itself got slower, not only the wait for it."""
+    compiler_frac: float = 0.3
+    """Part of the forward's samples inside torch.compile that shows it at work."""
     tracing_prior: float = 0.3
     """Part of the step's Python (not of its compute) that a profiler or tracer of the interpreter costs. Prior."""
     kept_per_step: float = 0.5

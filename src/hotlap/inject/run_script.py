@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -60,11 +60,11 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def run_script(command: Sequence[str], env: Mapping[str, str]) -> int:
+def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callable[[int], None] | None = None) -> int:
     """Run ``command`` to its end and return its exit code (128 + n when signal n ended it).
 
     SIGINT reaches the script from the terminal by itself; SIGTERM and SIGHUP are passed on. Hotlap stays until the
-    script has ended.
+    script has ended. ``on_start`` is told the script's process id.
     """
     process = subprocess.Popen(list(command), env=dict(env), preexec_fn=_die_with_parent)
 
@@ -74,6 +74,8 @@ def run_script(command: Sequence[str], env: Mapping[str, str]) -> int:
     before = {n: signal.signal(n, pass_on) for n in (signal.SIGTERM, signal.SIGHUP)}
     before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
+        if on_start is not None:
+            on_start(process.pid)
         code = process.wait()
     finally:
         for number, handler in before.items():

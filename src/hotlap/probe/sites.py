@@ -19,18 +19,20 @@ __all__ = ["Pace", "Place", "Sites", "counted"]
 class Pace:
     """When to write a row of running counts: often at first, ever more rarely as the run grows old."""
 
-    def __init__(self, first_s: float = 1.0, share: float = 0.02) -> None:
+    def __init__(self, first_s: float = 1.0, share: float = 0.02, most_s: float = 0.0) -> None:
         self._first_ns = int(first_s * 1e9)
         self._share = share
+        self._most_ns = int(most_s * 1e9) or sys.maxsize
         self._begun = 0
         self._last = 0
 
     def due(self, now: int) -> bool:
-        """Whether ``share`` of the run's age has passed since the last row."""
+        """Whether ``share`` of the run's age (at most ``most_s``, unless that is 0) has passed since the last row."""
         if not self._begun:
             self._begun = self._last = now
             return False
-        if now - self._last < max(self._first_ns, int((now - self._begun) * self._share)):
+        share_ns = min(self._most_ns, int((now - self._begun) * self._share))
+        if now - self._last < max(self._first_ns, share_ns):
             return False
         self._last = now
         return True

@@ -54,6 +54,7 @@ class StackSampler:
         phase: Callable[[FrameType | None], int],
         emit: Callable[[Any], None],
         note: Callable[[str, str], None],
+        most_s: float = 0.0,
     ) -> None:
         self._mean = self._least = 1.0 / hz if hz > 0 else 0.0
         self._n = 0
@@ -66,7 +67,7 @@ class StackSampler:
         self._random = random.Random(os.getpid())
         self._counts: dict[tuple[int, int, int], int] = {}
         """Samples by stack, phase and the period in ns that they stand for."""
-        self._pace = Pace(1.0, 0.02)
+        self._pace = Pace(1.0, 0.02, most_s)
         self._armed = False
         self._away = hz <= 0
         self.wanted: Callable[[], bool] | None = None

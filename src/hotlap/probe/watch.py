@@ -63,13 +63,13 @@ class Watch:
 
     def __init__(self, call: Call, torch: Any) -> None:
         self.call = call
-        self.recorder = Recorder()
+        self.recorder = rec = Recorder()
         self.sites = Sites(self.recorder)
         self._torch = torch
         self._closed = False
         self._marks: dict[tuple[str, str], Mark] = {}
         self._writer = self._new_writer(frozenset())
-        self.stacks = StackSampler(call.stack_hz, self.recorder.frames, self._phase_at, self.recorder.emit, self.note)
+        self.stacks = StackSampler(call.stack_hz, rec.frames, self._phase_at, rec.emit, self.note, call.hits_most_s)
         self.recorder.on_start = self._training_began
         self.unmeasured: frozenset[int] = frozenset()
 

@@ -99,7 +99,9 @@ class _WorkerBook:
         self._meter.after_row = self.write
         setup.holder.meter = self._meter
         hz = min(setup.call.stack_hz, 50.0)
-        self._stacks = StackSampler(hz, rec.frames, lambda frame: DATA_WAIT, rec.emit, self._note)
+        self._stacks = StackSampler(
+            hz, rec.frames, lambda frame: DATA_WAIT, rec.emit, self._note, setup.call.hits_most_s
+        )
         self._stacks.wanted = lambda: bool(self._meter.fetching)
         self._stacks.arm()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CAUSES", "NOT_ABOUT_TIME"]
+__all__ = ["AROUND", "CAUSES", "NOT_ABOUT_TIME"]
 
 CAUSES: dict[str, str] = {
     # data wait, by what the loader spends its time on
@@ -67,6 +67,7 @@ CAUSES: dict[str, str] = {
     "ddp-find-unused": "DDP looks for unused parameters in every step, and there are none.",
     "logging-every-rank": "Every rank writes the same log lines.",
     "sampler-set-epoch": "Every epoch draws the samples in the same order.",
+    "growing-validation": "Each validation takes longer than the one before.",
     "drift": "Throughput changed during the run.",
     "nothing-to-gain": "The training runs at its roof.",
 }
@@ -74,3 +75,12 @@ CAUSES: dict[str, str] = {
 
 NOT_ABOUT_TIME = frozenset({"memory-leak", "sampler-set-epoch", "logging-every-rank"})
 """Causes that are told whatever their share is: they spoil the training, or end it, rather than slow it down."""
+
+AROUND: dict[str, str] = {
+    "neighbour-load": "Other processes took the cores.",
+    "throttling": "The processor itself got slower: every phase takes longer, and nobody else has the cores.",
+    "swapping": "The machine ran out of memory and swaps.",
+    "worker-lost": "A loader worker no longer delivers.",
+    "larger-batches": "Batches have grown: forward and backward take longer, the update does not.",
+}
+"""Further causes that the guard of a run can name, since it has a before and an after and looks at the machine too."""

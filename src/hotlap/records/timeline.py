@@ -28,7 +28,7 @@ from hotlap.records.rows import (
     Tick,
 )
 
-__all__ = ["ROW_KINDS", "Timeline", "read_timeline", "training_timeline"]
+__all__ = ["ROW_KINDS", "Timeline", "parse_row", "read_timeline", "trainer_of", "training_timeline"]
 
 ROW_KINDS: dict[str, type[Any]] = {
     "header": Header,
@@ -92,7 +92,8 @@ class Timeline:
             getattr(self, kind).append(row)
 
 
-def _parse(line: str, path: Path, number: int) -> Any:
+def parse_row(line: str, path: Path, number: int) -> Any:
+    """One line as its row. RecordError when it is none, JSONDecodeError when it is no JSON."""
     name = f"{path}:{number}"
     data = json.loads(line)
     if not isinstance(data, dict) or data.get("k") not in ROW_KINDS:
@@ -114,7 +115,7 @@ def read_timeline(path: Path) -> Timeline | None:
     timeline: Timeline | None = None
     for number, raw in enumerate(complete, 1):
         try:
-            row = _parse(raw.decode(), path, number)
+            row = parse_row(raw.decode(), path, number)
         except (json.JSONDecodeError, UnicodeDecodeError) as err:
             raise RecordError(
                 f"{path}:{number} is corrupt: {err}.", "The rest of the run folder is untouched."
@@ -130,7 +131,11 @@ def read_timeline(path: Path) -> Timeline | None:
 
 def training_timeline(folder: Path) -> Timeline | None:
     """The timeline of the process that trained (lowest rank, then most steps) with its workers', or ``None``."""
-    found = [t for p in sorted(folder.glob("*.jsonl")) if (t := read_timeline(p)) is not None]
+    return trainer_of([t for p in sorted(folder.glob("*.jsonl")) if (t := read_timeline(p)) is not None])
+
+
+def trainer_of(found: list[Timeline]) -> Timeline | None:
+    """Of the timelines of one folder, the one that :func:`training_timeline` means; workers and ranks are attached."""
     trainers = [t for t in found if t.header.role == "train" and t.step]
     if not trainers:
         return None

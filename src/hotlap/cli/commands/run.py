@@ -1,49 +1,72 @@
-"""Run a command with a plan: the moves that `hotlap speedup` proved, applied without touching the script."""
+"""Run a command, with or without a plan, and keep watch over it.
+
+With --plan, the moves that `hotlap speedup` proved are applied without touching the script. Either way Hotlap follows
+the run from outside, warns when steps get slower, and names the cause.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from hotlap.cli.guarding import add_guarding, guard_for, say
 from hotlap.cli.prepare import new_run
+from hotlap.guard.guard import Guard
 from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.machine.facts import read_machine
 from hotlap.plan.file import load_valid_plan
 from hotlap.plan.knobs import by_hand, rewritten
 from hotlap.records.call import Call
+from hotlap.records.errors import HotlapError
+from hotlap.records.guard import GuardRecord
 from hotlap.records.plan import Plan
 from hotlap.records.rows import Mark
+from hotlap.records.run_folder import RunFolder
 from hotlap.records.timeline import training_timeline
+from hotlap.report.guard_words import summary
 
 NAME = "run"
-HELP = "run a command with a plan"
+HELP = "run a command, with a plan, and keep watch"
 ORDER = 3
 TAKES_COMMAND = True
+
+GUARD_STACK_HZ = 10.0
+"""Stack samples per second of a guarded run, so that a drift has a line. One costs about 0.1 ms: a thousandth."""
+GUARD_HITS_S = 15.0
+"""A drift is told within a minute, and its line has to be on disk by then."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap run``."""
-    parser.add_argument("--plan", metavar="FILE", type=Path, required=True, help="the plan (fast.yaml)")
+    parser.add_argument(
+        "--plan", metavar="FILE", type=Path, help="the plan (fast.yaml); without one nothing is changed"
+    )
     parser.add_argument("--runs", metavar="DIR", type=Path, help="where runs are kept (default: .hotlap)")
+    add_guarding(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Check the plan against this machine, run the command with it, and return the command's exit code."""
     command = check_command(args.script)
     machine = read_machine()
-    plan = load_valid_plan(args.plan, machine)
+    plan = load_valid_plan(args.plan, machine) if args.plan is not None else Plan([])
     to_run = rewritten(command, plan.moves)
     for line in by_hand(plan.moves, command):
-        print(f"hotlap: {line} (your files are not changed)", file=sys.stderr)
+        say(f"{line} (your files are not changed)")
     folder, run = new_run(NAME, command, args.runs, plan.moves)
-    run.plan_path = str(args.plan)
+    run.plan_path = str(args.plan) if args.plan is not None else None
     folder.write("machine.json", machine)
+    try:
+        guard = guard_for(args, folder, machine, command)
+    except HotlapError:
+        run.status = "failed"
+        folder.write("run.json", run)
+        raise
     timeline_dir = folder.timeline_dir("run")
     shm = Path("/dev/shm")
     scratch = Path(tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None))
@@ -53,18 +76,33 @@ def execute(args: argparse.Namespace) -> int:
             timeline_dir=str(timeline_dir),
             mode="run",
             moves=[move for move in plan.moves if not move.is_knob],
-            stack_hz=0.0,
+            stack_hz=GUARD_STACK_HZ if guard is not None else 0.0,
+            hits_most_s=GUARD_HITS_S if guard is not None else 0.0,
             cores=machine.cores,
             scratch=str(scratch),
         )
-        code = run_script(to_run, door.environment(call))
+        code = run_script(to_run, door.environment(call), guard.start if guard is not None else None)
     finally:
+        if guard is not None:
+            guard.stop()
         shutil.rmtree(scratch, ignore_errors=True)
     run.status, run.exit_code, run.wall_s = "finished", code, time.monotonic() - started
     folder.write("run.json", run)
-    for line in _what_happened(timeline_dir, plan, command):
-        print(f"hotlap: {line}", file=sys.stderr)
+    told = _what_happened(timeline_dir, plan, command) if args.plan is not None else _not_attached(timeline_dir)
+    for line in [*told, *_guarded(guard, folder, always=not told)]:
+        say(line)
     return code
+
+
+def _guarded(guard: Guard | None, folder: RunFolder, always: bool) -> list[str]:
+    """What the guard saw: one line where there were drifts, or nothing else is said."""
+    record = folder.read("guard.json", GuardRecord) if guard is not None else None
+    return [summary(record)] if record is not None and (record.alarms or always) else []
+
+
+def _not_attached(timeline_dir: Path) -> list[str]:
+    errors = sorted(timeline_dir.glob("*.error"))
+    return [f"the run was not watched: {errors[0].read_text().strip()}"] if errors else []
 
 
 def _what_happened(timeline_dir: Path, plan: Plan, command: list[str]) -> list[str]:

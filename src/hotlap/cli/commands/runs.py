@@ -10,6 +10,7 @@ from rich.table import Table
 from hotlap.cli.saved import load_report
 from hotlap.cli.show import console
 from hotlap.records.errors import HotlapError
+from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, list_runs
 from hotlap.report import units
@@ -39,12 +40,15 @@ def execute(args: argparse.Namespace) -> int:
         try:
             run = folder.read("run.json", RunRecord)
             report = load_report(folder)
+            guarded = folder.read("guard.json", GuardRecord)
         except HotlapError as err:
             table.add_row(folder.path.name, "", "unreadable", "", "", err.what)
             continue
         assert run is not None
         before = units.per_s(report.before) if report.before is not None else ""
         speedup = units.ratio(report.speedup.ratio) if report.speedup is not None else ""
-        table.add_row(folder.path.name, run.kind, run.status, before, speedup, " ".join(run.command))
+        drifts = len(guarded.alarms) if guarded is not None else 0
+        status = f"{run.status}, {drifts} drift{'' if drifts == 1 else 's'}" if drifts else run.status
+        table.add_row(folder.path.name, run.kind, status, before, speedup, " ".join(run.command))
     out.print(table)
     return 0

@@ -1,0 +1,171 @@
+"""Why steps got slower during a run: the two sides of the change are diagnosed and set against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hotlap.diagnose.alike import Growth, measure_growth
+from hotlap.diagnose.drift import grown_lines
+from hotlap.diagnose.kept import kept
+from hotlap.diagnose.policy import Policy
+from hotlap.diagnose.registry import all_causes
+from hotlap.diagnose.slower_loading import why_loading
+from hotlap.diagnose.span import span
+from hotlap.diagnose.surroundings import Around, Change, change_around
+from hotlap.diagnose.view import View, look
+from hotlap.records.findings import Drift, Finding, Where
+from hotlap.records.machine import Machine
+from hotlap.records.timeline import Timeline
+
+__all__ = ["Named", "Sides", "name_cause", "sides"]
+
+_OF_GROWTH = ("repeated-cat", "metrics-history", "growing-step", "drift")
+"""Causes that look at a whole window themselves, the closest name first."""
+
+_OF_MACHINE = {
+    "swapping": "Give the run less to hold (workers, prefetch, caches) or more memory: the machine swaps.",
+    "held-back": "Raise the quota of CPU, or see to the cooling: the training is held back.",
+    "neighbour-load": "Look who else runs here (top), or give the training cores of its own: others took some from it.",
+    "throttling": "Look at the processor's clock and temperature: every phase got slower alike, and nobody took the "
+    "cores.",
+}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A cause, the lines it stands on, and what to do."""
+
+    cause: str
+    where: list[Where]
+    advice: str
+    evidence: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A window that holds a drift: all of it, what came before the change, what came after."""
+
+    whole: View
+    early: View
+    late: View
+    split_ns: int
+    around: Change
+
+
+def sides(
+    timeline: Timeline, drift: Drift, start_ns: int, machine: Machine, around: Sequence[Around], policy: Policy
+) -> Sides:
+    """Cut a timeline at the change; a growth has none, and is cut into its first and its last third."""
+    rows = [row for row in timeline.step if row.t >= start_ns]
+    end = rows[-1].t + rows[-1].w + 1
+    split = next((row.t for row in rows if row.i >= drift.at_step), end)
+    early_end, late_start = split, split
+    if drift.growing:
+        third = (end - start_ns) // 3
+        early_end, late_start = start_ns + third, end - third
+    written = end + 60_000_000_000  # stacks and loads of the last steps are written down after these
+    return Sides(
+        look(span(timeline, start_ns, written), machine, policy),
+        look(span(timeline, start_ns, early_end), machine, policy),
+        look(span(timeline, late_start, written), machine, policy),
+        late_start,
+        change_around(around, start_ns, late_start, written),
+    )
+
+
+def name_cause(both: Sides, drift: Drift) -> Named:
+    """The cause of a drift: the machine's doing first, since it makes every other cause look worse."""
+    growth = measure_growth(both.early, both.late)
+    return _machine(both, drift, growth) or _script(both, drift, growth)
+
+
+def _machine(both: Sides, drift: Drift, growth: Growth) -> Named | None:
+    policy, change = both.whole.policy, both.around
+    evidence: dict[str, Any] = {"around": change.numbers(), "grew": growth.ratios}
+    cause = ""
+    if change.swapping(policy):
+        cause = "swapping"
+    elif change.held_back(policy):
+        cause = "held-back"
+    elif not drift.growing and change.neighbours(both.whole.machine.cores, policy) and _felt(drift, growth):
+        cause = "neighbour-load"
+    elif not drift.growing and growth.all_alike and drift.phase != "data_wait" and change.others_cores is not None:
+        cause = "throttling"
+    advice = _OF_MACHINE.get(cause)
+    return None if advice is None else Named("throttling" if cause == "held-back" else cause, [], advice, evidence)
+
+
+def _felt(drift: Drift, growth: Growth) -> bool:
+    """Whether the slow-down looks like cores that were taken: every phase got slower, or the loader did."""
+    return growth.all_alike or drift.phase == "data_wait"
+
+
+def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
+    view = both.late
+    if drift.phase == "data_wait":
+        named = why_loading(both.whole, both.early, both.late)
+        if named is not None:
+            return Named(*named)
+    if drift.phase == "forward" and _compiling(view):
+        again = _found(both.whole, ("recompilation",), drift.phase)
+        lines = again.where if again else view.forward_where()
+        return Named("recompilation", lines, again.advice if again else "Compile with dynamic=True, or pad to a few "
+                     "sizes: torch.compile compiles again and again.", {})  # fmt: skip
+    grown = _found(both.whole, _OF_GROWTH, drift.phase)
+    retained = drift.growing and any(k.kind != "tensor" for k in kept(both.whole))
+    if growth.compute_alike and not retained:
+        return Named("larger-batches", view.forward_where(), "Cut samples to a fixed length, or sort them into "
+                     "buckets: forward and backward grew, the update did not.", {"grew": growth.ratios})  # fmt: skip
+    more = None if growth.all_alike else _grown_finding(both, drift)
+    for found in (grown if drift.growing else None, more, grown):
+        if found is not None:
+            return Named(found.cause, found.where or _lines(both, drift), found.advice, _plain(found))
+    where = _lines(both, drift)
+    at = f" at {where[0].file}:{where[0].line}" if where else ""
+    cause = "growing-step" if drift.growing else "drift"
+    return Named(cause, where, f"Look at what changed at step {drift.at_step}{at}: "
+                 f"{drift.phase.replace('_', ' ')} grew.", {"grew": growth.ratios})  # fmt: skip
+
+
+def _lines(both: Sides, drift: Drift) -> list[Where]:
+    grown = [g.where for g in grown_lines(both.whole, drift.phase, None if drift.growing else both.split_ns)]
+    limit = both.whole.policy.max_where
+    return grown[:limit] or both.late.stacks.phase(drift.phase).lines(limit)
+
+
+def _found(view: View, ids: tuple[str, ...], phase: str) -> Finding | None:
+    finders = {cause.id: cause.find for cause in all_causes()}
+    found = [finding for name in ids if (finding := finders[name](view)) is not None]
+    return next((finding for finding in found if finding.phase == phase), None)
+
+
+def _grown_finding(both: Sides, drift: Drift) -> Finding | None:
+    """The cause in the phase that costs most more after the change than before: at least half of the growth.
+
+    What rests on a prior is a fixed part of its phase, and grows with it whatever the reason.
+    """
+    best: tuple[float, Finding] | None = None
+    for cause in all_causes():
+        if cause.id in _OF_GROWTH:
+            continue
+        late = cause.find(both.late)
+        if late is None or late.phase != drift.phase or late.evidence.get("basis") == "prior":
+            continue
+        early = cause.find(both.early)
+        more = late.seconds_per_step - (early.seconds_per_step if early else 0.0)
+        if more >= 0.5 * (drift.after_s - drift.before_s) and (best is None or more > best[0]):
+            best = more, late
+    return best[1] if best else None
+
+
+def _compiling(view: View) -> bool:
+    book = view.stacks.phase("forward")
+    inside = book.where(lambda s: any("/torch/_dynamo/" in f.file or "/torch/_inductor/" in f.file for f in s.frames))
+    entered = inside.where(lambda s: any(f.func in ("compile_inner", "_compile", "convert_frame") for f in s.frames))
+    return entered.total() >= view.policy.compiler_frac * max(1, book.total())
+
+
+def _plain(found: Finding) -> dict[str, Any]:
+    return {k: v for k, v in found.evidence.items() if not isinstance(v, list | dict)}

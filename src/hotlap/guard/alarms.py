@@ -1,0 +1,206 @@
+"""When to warn: once per drift, again only for another or a worse one, and never for a few slow seconds.
+
+Pure: given the timeline so far, what the machine did, and how far the run is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from hotlap.diagnose.causes import growing_validation
+from hotlap.diagnose.drift import drift_in
+from hotlap.diagnose.phases import core_ns, phase_names
+from hotlap.diagnose.policy import DEFAULT, Policy
+from hotlap.diagnose.slower import Named, name_cause, sides
+from hotlap.diagnose.steady import find_steady
+from hotlap.diagnose.surroundings import Around
+from hotlap.diagnose.validation_growth import find_validation_growth
+from hotlap.diagnose.view import look
+from hotlap.records.findings import Drift
+from hotlap.records.guard import Alarm
+from hotlap.records.machine import Machine
+from hotlap.records.rows import Step
+from hotlap.records.timeline import Timeline
+
+__all__ = ["GUARD_POLICY", "Alarms", "News"]
+
+WINDOW_S = 240.0
+"""A change is looked for in this much of the run; it shows once an eighth of the window lies behind it."""
+WHOLE_EVERY = 1.05
+"""The run as a whole is looked at when it has grown by this factor: a slow growth shows in no short window."""
+RECENT_S = 12.0
+"""What counts as now, when it is asked whether a drift is over."""
+WORSE = 1.15
+"""While a drift goes on, another is told when steps take this much longer than when the first was told ..."""
+WORSE_GROWTH = 1.5
+"""... and after a growth, which goes on by itself, when they take this much longer."""
+QUIET_S = 300.0
+"""After a drift is over, another of the same cause is not told for so long; twice as long each time. An epoch sorted by
+length drifts once per epoch, and a neighbour who comes and goes is told once."""
+
+GUARD_POLICY = replace(DEFAULT, growth_frac=DEFAULT.drift_growth_frac)
+
+
+@dataclass
+class News:
+    """What a look brought."""
+
+    alarms: list[Alarm] = field(default_factory=list)
+    over: list[Alarm] = field(default_factory=list)
+
+
+@dataclass
+class _Told:
+    """How often a cause was told, and until when (of the run's clock, ns) it is not told again."""
+
+    times: int = 0
+    quiet_until: int = 0
+
+
+class Alarms:
+    """The drifts of one run."""
+
+    def __init__(
+        self, machine: Machine, policy: Policy = GUARD_POLICY, prepare: Callable[[Timeline], object] | None = None
+    ) -> None:
+        self.alarms: list[Alarm] = []
+        self.current: Alarm | None = None
+        """The drift that goes on."""
+        self._machine = machine
+        self._policy = policy
+        self._prepare = prepare
+        """Adds what a diagnosis wants and a look does not: the text of lines, the other ranks."""
+        self._start_ns = 0
+        """Nothing before this is looked at: what is slow since then is the new normal, and was told."""
+        self._whole_s = 0.0
+        self._validations = 0
+        """Validations seen when their growth was last looked at; -1: it was told."""
+        self._told: dict[str, _Told] = {}
+
+    def begin_anew(self) -> None:
+        """Another process trains now: nothing is known of it."""
+        self.current, self._start_ns, self._whole_s, self._validations = None, 0, 0.0, 0
+
+    def look(self, timeline: Timeline, around: list[Around]) -> News:
+        """Look at what is new. ``timeline`` may be read further while this is not running."""
+        news = News()
+        rows = timeline.step
+        if len(rows) < self._policy.min_blocks:
+            return news
+        phases = phase_names(timeline.header.phases)
+        self._see_the_end(rows, phases, news)
+        found = self._drift(rows, phases)
+        if found is not None:
+            drift, start_ns = found
+            if self._is_news(drift):
+                named = self._name(timeline, drift, start_ns, around)
+                self._tell(rows, drift, named, news)
+        self._look_at_validations(timeline, news)
+        return news
+
+    def _drift(self, rows: list[Step], phases: list[str]) -> tuple[Drift, int] | None:
+        """A drift in the last minutes, or in the run as a whole, and where the window begins that shows it."""
+        end = rows[-1].t + rows[-1].w
+        begins = [max(self._start_ns, end - int(WINDOW_S * 1e9))]
+        run_s = (end - max(self._start_ns, rows[0].t)) / 1e9
+        if run_s > WINDOW_S and run_s > WHOLE_EVERY * self._whole_s:
+            self._whole_s = run_s
+            begins.append(self._start_ns)
+        for start_ns in begins:
+            window = rows[bisect_left(rows, start_ns, key=lambda row: row.t) :]
+            steady = find_steady(window, phases, self._policy).rows if window else []
+            drift = drift_in(steady, phases, self._policy)
+            if drift is not None and self._lasts(steady, drift):
+                return drift, steady[0].t
+        return None
+
+    def _lasts(self, rows: list[Step], drift: Drift) -> bool:
+        """Whether there is enough on either side of the change (of a growth: enough in all)."""
+        split = next((row.t for row in rows if row.i >= drift.at_step), rows[-1].t)
+        if drift.growing:
+            split = (rows[0].t + rows[-1].t) // 2
+        left, right = [r for r in rows if r.t < split], [r for r in rows if r.t >= split]
+        return all(
+            sum(r.w for r in side) >= self._policy.drift_least_s * 1e9
+            and sum(r.n for r in side) >= self._policy.drift_least_steps
+            for side in (left, right)
+        )
+
+    def _is_news(self, drift: Drift) -> bool:
+        now = self.current
+        return now is None or drift.after_s >= (WORSE_GROWTH if now.growing else WORSE) * now.after_s
+
+    def _name(self, timeline: Timeline, drift: Drift, start_ns: int, around: list[Around]) -> Named:
+        if self._prepare is not None:
+            self._prepare(timeline)
+        return name_cause(sides(timeline, drift, start_ns, self._machine, around, self._policy), drift)
+
+    def _tell(self, rows: list[Step], drift: Drift, named: Named, news: News) -> None:
+        alarm, end = _alarm(rows, drift, named), rows[-1].t + rows[-1].w
+        # a growth goes on: what comes is set against what was. After a change the new level is the normal one.
+        self._start_ns = self._start_ns if drift.growing else _begin_ns(rows, drift)
+        self._whole_s = 0.0
+        self.current = alarm
+        told = self._told.setdefault(named.cause, _Told())
+        if end < told.quiet_until:
+            return
+        told.times += 1
+        self.alarms.append(alarm)
+        news.alarms.append(alarm)
+
+    def _see_the_end(self, rows: list[Step], phases: list[str], news: News) -> None:
+        """Steps are again nearer to what they were before the drift than to what they became."""
+        now = self.current
+        if now is None:
+            return
+        end = rows[-1].t + rows[-1].w
+        recent = rows[bisect_left(rows, end - int(RECENT_S * 1e9), key=lambda row: row.t) :]
+        steps = sum(row.n for row in recent)
+        if not recent or recent[0].i <= now.found_step or steps < self._policy.drift_least_steps:
+            return
+        mean_s = sum(core_ns(row, phases) for row in recent) / steps / 1e9
+        if mean_s > (now.before_s + now.after_s) / 2:
+            return
+        self.current, self._start_ns, self._whole_s = None, recent[0].t, 0.0
+        told = self._told.setdefault(now.cause, _Told())
+        told.quiet_until = end + int(QUIET_S * 2 ** max(0, told.times - 1) * 1e9)
+        if now in self.alarms:
+            over = replace(now, over_step=recent[0].i)
+            self.alarms[self.alarms.index(now)] = over
+            news.over.append(over)
+
+    def _look_at_validations(self, timeline: Timeline, news: News) -> None:
+        count = sum(1 for event in timeline.event if event.kind == "validation")
+        if self._validations < 0 or count == self._validations:
+            return
+        self._validations = count
+        grown = find_validation_growth(timeline.event, self._policy)
+        if grown is None:
+            return
+        if self._prepare is not None:
+            self._prepare(timeline)
+        found = growing_validation.find(look(timeline, self._machine, self._policy))
+        if found is None:  # too little of the run goes there
+            return
+        self._validations = -1
+        rows = timeline.step
+        drift = Drift(grown.first_step, grown.first_s, grown.last_s, "validation", growing=True)
+        alarm = _alarm(rows, drift, Named(found.cause, found.where, found.advice, dict(found.evidence)))
+        self.alarms.append(alarm)
+        news.alarms.append(alarm)
+
+
+def _alarm(rows: list[Step], drift: Drift, named: Named) -> Alarm:
+    end = rows[-1].t + rows[-1].w
+    begun = _begin_ns(rows, drift)
+    return Alarm(
+        at_step=drift.at_step, found_step=rows[-1].i + rows[-1].n - 1, at_s=(begun - rows[0].t) / 1e9,
+        found_s=(end - begun) / 1e9, before_s=drift.before_s, after_s=drift.after_s, phase=drift.phase,
+        growing=drift.growing, cause=named.cause, where=named.where, advice=named.advice, evidence=named.evidence,
+    )  # fmt: skip
+
+
+def _begin_ns(rows: list[Step], drift: Drift) -> int:
+    return next((row.t for row in rows if row.i >= drift.at_step), rows[-1].t)

@@ -1,0 +1,41 @@
+"""What earlier runs of the same command know: their roof, and how many steps a whole run makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hotlap.guard.status import Earlier
+from hotlap.records.errors import RecordError
+from hotlap.records.findings import Findings, Roof
+from hotlap.records.guard import GuardRecord
+from hotlap.records.run import RunRecord
+from hotlap.records.run_folder import RunFolder, list_runs
+
+__all__ = ["look_back"]
+
+MOST = 40
+"""Runs looked at, newest first."""
+
+
+def look_back(command: Sequence[str], root: Path | None, own: RunFolder) -> Earlier:
+    """The newest roof and the newest whole run of ``command``. A run that cannot be read tells nothing."""
+    roof: Roof | None = None
+    steps: int | None = None
+    for folder in list_runs(root)[: -MOST - 1 : -1]:
+        if folder.path.resolve() == own.path:
+            continue
+        try:
+            run = folder.read("run.json", RunRecord)
+            if run is None or run.command != list(command):
+                continue
+            findings = folder.read("findings.json", Findings) if roof is None else None
+            guarded = folder.read("guard.json", GuardRecord) if steps is None else None
+        except RecordError:
+            continue
+        roof = findings.roof if findings is not None else roof
+        if guarded is not None and run.status == "finished" and run.exit_code == 0 and guarded.steps > 0:
+            steps = guarded.steps
+        if roof is not None and steps is not None:
+            break
+    return Earlier(roof, steps)

@@ -1,0 +1,152 @@
+"""The thread in Hotlap's own process that looks at the run every few seconds. The script knows nothing of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hotlap.diagnose.surroundings import Around
+from hotlap.guard.alarms import Alarms
+from hotlap.guard.follow import Follower
+from hotlap.guard.hook import Hook
+from hotlap.guard.look_around import Surroundings
+from hotlap.guard.metrics import MetricsServer
+from hotlap.guard.status import Earlier, Status, read_status
+from hotlap.records.guard import GuardRecord
+from hotlap.records.machine import Machine
+from hotlap.records.run_folder import RunFolder
+from hotlap.records.timeline import Timeline
+from hotlap.report.guard_words import alarm_line, over_line
+from hotlap.trial.collect import annotate
+
+__all__ = ["Guard", "Wishes"]
+
+LOOK_S = 5.0
+STATUS_S = 60.0
+MOST_AROUND = 20_000
+"""Looks at the machine that are kept: a day's."""
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Wishes:
+    """What the user asked for."""
+
+    say: Say
+    """Prints one line for the user."""
+    status: Callable[[Status], None] | None = None
+    """Prints the status line, once a minute; None: nobody wants it."""
+    hook: Hook | None = None
+    metrics: Callable[[Callable[[], Status]], MetricsServer] | None = None
+    """Makes the server, given how to ask for the status."""
+    earlier: Earlier = field(default_factory=Earlier)
+    look_s: float = LOOK_S
+
+
+class Guard:
+    """Watches one run. ``start`` when the script has been started, ``stop`` when it has ended."""
+
+    def __init__(self, folder: RunFolder, machine: Machine, wishes: Wishes) -> None:
+        self.status = Status()
+        self.notes: list[str] = []
+        self._folder = folder
+        self._wishes = wishes
+        self._follower = Follower(folder.timeline_dir("run"))
+        self._alarms = Alarms(machine, prepare=self._prepare)
+        self._around: list[Around] = []
+        self._surroundings: Surroundings | None = None
+        self._enough = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failed = False
+        self._pid = 0
+        self._server = wishes.metrics(lambda: self.status) if wishes.metrics is not None else None
+
+    @property
+    def address(self) -> str | None:
+        """Where metrics are served."""
+        return self._server.address if self._server is not None else None
+
+    def start(self, pid: int) -> None:
+        """The script runs, as process ``pid``."""
+        self._surroundings = Surroundings(pid)
+        if self._server is not None:
+            self._server.start()
+        self._thread = threading.Thread(target=self._run, name="hotlap-guard", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The script has ended: look a last time, write what was seen."""
+        self._enough.set()
+        if self._thread is not None:
+            self._thread.join()
+            if not self._failed:
+                self._guarded(self._look)
+                self._guarded(self._write)
+        if self._wishes.hook is not None:
+            for line in self._wishes.hook.finish():
+                self._wishes.say(line)
+        if self._server is not None:
+            self._server.stop()
+
+    def _run(self) -> None:
+        told = time.monotonic()
+        while not self._failed and not self._enough.wait(self._wishes.look_s):
+            self._guarded(self._look)
+            if self._wishes.status is not None and time.monotonic() - told >= STATUS_S:
+                told = time.monotonic()
+                self._wishes.status(self.status)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A guard that fails says so once and looks no more; the script goes on as if it had never been there."""
+        try:
+            work()
+        except Exception as err:  # whatever it is, the script's run and its exit code are not to suffer from it
+            self._failed = True
+            self.notes.append(f"The guard gave up: {err}")
+            self._wishes.say(f"the guard gave up, the run goes on: {type(err).__name__}: {err}")
+
+    def _look(self) -> None:
+        around = self._surroundings.look() if self._surroundings is not None else None
+        if around is not None:
+            self._around.append(around)
+            del self._around[:-MOST_AROUND]
+        news = self._follower.poll()
+        timeline = self._follower.training
+        if timeline is not None and news:
+            if timeline.header.pid != self._pid:
+                self._pid = timeline.header.pid
+                self._alarms.begin_anew()
+            self._tell(timeline)
+        self.status = read_status(
+            timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms)
+        )
+        if self._wishes.hook is not None:
+            for line in self._wishes.hook.ended():
+                self._wishes.say(line)
+
+    def _tell(self, timeline: Timeline) -> None:
+        news = self._alarms.look(timeline, self._around)
+        for alarm in news.alarms:
+            line = alarm_line(alarm)
+            self._wishes.say(line)
+            if self._wishes.hook is not None:
+                self._wishes.hook.start(alarm, line)
+        for alarm in news.over:
+            self._wishes.say(over_line(alarm))
+        if news.alarms or news.over:
+            self.status = read_status(timeline, self._follower.samples, self._wishes.earlier)
+            self._write()
+
+    def _prepare(self, timeline: Timeline) -> None:
+        """Before a cause is named: read the other ranks, and the user's lines."""
+        self._follower.poll(every_rank=True)
+        annotate(self._follower.training or timeline)
+
+    def _write(self) -> None:
+        status = self.status
+        if status.steps:
+            record = GuardRecord(status.steps, status.samples, status.train_s, self._alarms.alarms, self.notes)
+            self._folder.write("guard.json", record)

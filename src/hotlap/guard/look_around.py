@@ -1,0 +1,80 @@
+"""Looking at the machine from Hotlap's own process: whose the cores are, swap, quotas, the processor's own throttle."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from hotlap.diagnose.surroundings import Around
+from hotlap.trial.neighbours import CpuLook, between, look
+from hotlap.trial.tree import cpu_s
+
+__all__ = ["Surroundings"]
+
+_VMSTAT = Path("/proc/vmstat")
+_CGROUPS = Path("/sys/fs/cgroup")
+_THERMAL = Path("/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError:  # another system, another container: then it is not measured
+        return ""
+
+
+def _fields(text: str) -> dict[str, int]:
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _own_cgroup() -> Path:
+    for line in _text(Path("/proc/self/cgroup")).splitlines():
+        if line.startswith("0::"):
+            return _CGROUPS / line[3:].strip().lstrip("/") / "cpu.stat"
+    return _CGROUPS / "cpu.stat"
+
+
+def _rate(before: int | None, after: int | None, seconds: float) -> float | None:
+    return None if before is None or after is None or seconds <= 0 else max(0, after - before) / seconds
+
+
+class Surroundings:
+    """What changed since the last look. ``root`` is the process below which the script runs."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+        self._quota = _own_cgroup()
+        self._last: tuple[float, CpuLook | None, dict[str, int | None]] | None = None
+
+    def look(self) -> Around | None:
+        """The time since the last look; None at the first."""
+        now, cpu, counts = time.monotonic(), self._cpu(), self._counts()
+        last, self._last = self._last, (now, cpu, counts)
+        if last is None:
+            return None
+        seconds = now - last[0]
+        load = between(last[1], cpu)
+        rates = {name: _rate(last[2][name], counts[name], seconds) for name in counts}
+        swapped, throttled = rates["swapped"], rates["throttled_us"]
+        return Around(
+            t=time.monotonic_ns(),
+            others_cores=load.others if load is not None else None,
+            swapped_bytes_per_s=None if swapped is None else swapped * self._page,
+            throttled_frac=None if throttled is None else throttled / 1e6,
+            thermal_events_per_s=rates["thermal"],
+        )
+
+    def _cpu(self) -> CpuLook | None:
+        return look(cpu_s(self._root)) if hasattr(os, "sched_getaffinity") else None
+
+    def _counts(self) -> dict[str, int | None]:
+        memory, quota, thermal = _fields(_text(_VMSTAT)), _fields(_text(self._quota)), _text(_THERMAL).strip()
+        swapped = memory["pswpin"] + memory["pswpout"] if "pswpin" in memory and "pswpout" in memory else None
+        return {
+            "swapped": swapped,
+            "throttled_us": quota.get("throttled_usec"),
+            "thermal": int(thermal) if thermal.isdigit() else None,
+        }

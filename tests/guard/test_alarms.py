@@ -1,0 +1,139 @@
+"""When the guard warns, and what it calls the cause: made runs, with a change and without."""
+
+from __future__ import annotations
+
+import pytest
+from guarded import BASE, Run
+
+from hotlap.diagnose.surroundings import Around
+from hotlap.records.causes import AROUND, CAUSES
+from hotlap.testing.timelines import UserLine
+
+LINE: UserLine = ("train.py", 48, "main", "x = prepare(x)")
+FOUND_S = 60.0
+
+
+def slower(factor: float, *phases: str) -> dict[str, float]:
+    return {phase: BASE[phase] * factor for phase in phases}
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.15])
+def test_a_steady_run_is_left_alone(noise: float) -> None:
+    run = Run(noise=noise).go(600.0)
+    assert not run.told and run.alarms.current is None
+
+
+def test_a_slow_start_and_a_few_slow_seconds_are_no_drift() -> None:
+    run = Run().go(10.0, forward=0.3).go(200.0)
+    for _ in range(4):
+        run.go(6.0, forward=0.2).go(120.0)
+    assert not run.told
+
+
+@pytest.mark.parametrize("before_s", [40.0, 900.0])
+def test_a_change_is_told_once_and_in_time(before_s: float) -> None:
+    run = Run().go(before_s).go(300.0, line=("residual", LINE), residual=0.09)
+    assert len(run.told) == 1
+    alarm = run.told[0]
+    assert alarm.found_s <= FOUND_S and alarm.phase == "residual" and not alarm.growing
+    assert alarm.at_s == pytest.approx(before_s, abs=10.0)
+    assert alarm.after_s / alarm.before_s == pytest.approx(1.4, abs=0.06)
+    assert alarm.where[0].line == 48 and alarm.cause in CAUSES
+    assert run.alarms.current is alarm
+
+
+def test_another_change_is_another_drift() -> None:
+    run = Run().go(60.0).go(120.0, residual=0.09).go(120.0, residual=0.2)
+    assert [round(a.after_s, 2) for a in run.told] == [0.28, 0.39]
+
+
+def test_a_drift_ends_and_its_cause_is_quiet_for_a_while() -> None:
+    run = Run().go(60.0).go(60.0, residual=0.09).go(60.0)
+    assert len(run.over) == 1 and run.alarms.current is None
+    assert run.alarms.alarms[0].over_step is not None
+    run.go(60.0, residual=0.09).go(60.0)
+    assert len(run.told) == 1, "it came back at once: one warning is enough"
+    run.go(700.0).go(60.0, residual=0.09)
+    assert len(run.told) == 2
+
+
+def test_growth_is_told_with_its_line_and_again_when_much_worse() -> None:
+    history: UserLine = ("train.py", 60, "main", "mean = np.mean(losses)")
+    run = Run()
+    for k in range(60):
+        run.go(5.0, line=("residual", history), residual=0.01 * (1 + k / 4))
+    first = run.told[0]
+    assert first.growing and first.phase == "residual" and first.cause == "metrics-history"
+    assert first.where[0].line == 60
+    assert len(run.told) <= 2
+
+
+def test_slow_growth_over_hours_shows_in_the_run_as_a_whole() -> None:
+    run = Run(noise=0.02)
+    for k in range(40):
+        run.go(60.0, residual=0.01 + 0.0015 * k)
+    assert run.told and run.told[0].phase == "residual"
+
+
+@pytest.mark.parametrize(
+    ("phases", "others", "cause"),
+    [
+        (("forward", "backward", "optimizer", "residual"), (0.1, 1.0), "neighbour-load"),
+        (("forward", "backward", "optimizer", "residual"), (0.1, 0.1), "throttling"),
+        (("forward", "backward", "optimizer", "residual"), None, "drift"),
+        (("forward", "backward"), (0.1, 0.1), "larger-batches"),
+        (("forward", "backward"), (0.1, 1.0), "larger-batches"),
+        (("residual",), (0.1, 1.0), "host-work"),
+    ],
+)
+def test_the_machine_is_blamed_for_what_is_its_doing(
+    phases: tuple[str, ...], others: tuple[float, float] | None, cause: str
+) -> None:
+    early, late = others or (None, None)
+    factor = 8.0 if phases == ("residual",) else 1.6
+    run = Run().go(60.0, others=early).go(90.0, others=late, **slower(factor, *phases))
+    assert [a.cause for a in run.told] == [cause]
+    assert cause in AROUND or cause in CAUSES
+
+
+def test_swapping_and_quotas() -> None:
+    for name, before, after, cause in (
+        ("swapped_bytes_per_s", 0.0, 5e7, "swapping"),
+        ("throttled_frac", 0.0, 0.4, "throttling"),
+    ):
+        run = Run().go(60.0)
+        start, split = 0, run.builder.clock.now
+        run.around = [Around(start + 10**9, **{name: before}), Around(split - 1, **{name: before})]
+        run.around += [Around(split + k * 10**9, **{name: after}) for k in range(1, 60)]
+        run.go(60.0, **slower(1.6, "forward", "backward", "optimizer"))
+        assert [a.cause for a in run.told] == [cause]
+
+
+@pytest.mark.parametrize(("read_bytes", "cause"), [(50_000_000, "storage-read"), (0, "augment")])
+def test_the_loader_is_asked_what_it_does_longer(read_bytes: int, cause: str) -> None:
+    run = Run()
+    run.builder.loader(LINE, dataset_len=10**7)
+    line = ("data_wait", LINE)
+    run.go(60.0, load_s=0.01, line=line)
+    run.go(60.0, load_s=0.11, line=line, read_bytes=read_bytes, data_wait=0.11)
+    assert [a.cause for a in run.told] == [cause]
+    assert run.told[0].evidence["load_s_after"] > 2 * run.told[0].evidence["load_s_before"]
+
+
+def test_validations_that_grow() -> None:
+    def validated(growth: float) -> Run:
+        run = Run()
+        for k in range(9):
+            run.go(5.0)
+            run.builder.event("validation", 1.0 + growth * k, ("train.py", 90, "validate", "evaluate(model)"))
+            run.look()
+        return run
+
+    alarm = validated(0.2).told[0]
+    assert (alarm.cause, alarm.phase) == ("growing-validation", "validation") and alarm.where[0].line == 90
+    assert not validated(0.0).told
+
+
+def test_collections_that_grow() -> None:
+    run = Run().go(60.0).go(60.0, gc=0.08)
+    assert [(a.cause, a.phase) for a in run.told] == [("gc", "gc")]

@@ -1,0 +1,163 @@
+"""The guard at work: on a timeline that lies there, and beside a real script."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from guarded import Run, write_timeline
+
+from hotlap.cli.main import build_parser
+from hotlap.guard.guard import Guard, Wishes
+from hotlap.guard.hook import Hook
+from hotlap.guard.metrics import CONTENT_TYPE, MetricsServer, exposition
+from hotlap.guard.status import Earlier, Status, read_status
+from hotlap.records.call import Call
+from hotlap.records.codec import loads
+from hotlap.records.errors import HotlapError
+from hotlap.records.findings import Roof, Where
+from hotlap.records.guard import Alarm, GuardRecord
+from hotlap.records.run_folder import RunFolder
+from hotlap.report.guard_status import Shown, status_line
+from hotlap.report.guard_words import alarm_line
+from hotlap.testing.timelines import TimelineBuilder, cpu_machine
+
+ALARM = Alarm(
+    1200, 1500, 60.0, 30.0, 0.2, 0.3, "data_wait", False, "storage-read", [Where("train.py", 48, "load")], "Look."
+)
+
+
+def test_a_drift_is_said_written_down_and_given_to_the_hook(tmp_path: Path) -> None:
+    folder = RunFolder.create("train.py", tmp_path)
+    slow = Run().go(60.0).go(60.0, residual=0.1)
+    write_timeline(slow.builder.build(), folder.timeline_dir("run"))
+    said: list[str] = []
+    command = 'echo "$HOTLAP_DRIFT_CAUSE $HOTLAP_DRIFT_PHASE $HOTLAP_DRIFT_STEP" && ls "$HOTLAP_RUN" && exit 3'
+    guard = Guard(folder, cpu_machine(), Wishes(said.append, hook=Hook(command, folder.path), look_s=30.0))
+    guard.start(os.getpid())
+    guard.stop()
+    record = folder.read("guard.json", GuardRecord)
+    assert record is not None and len(record.alarms) == 1
+    alarm = record.alarms[0]
+    assert said[0] == alarm_line(alarm) and "steps got slower from step" in said[0]
+    log = (folder.path / "on-drift.log").read_text()
+    assert log.startswith(f"{alarm.cause} residual {alarm.at_step}\n") and "timelines" in log
+    assert said[1].startswith("--on-drift: the command exited with 3") and len(said) == 2
+    assert record.steps == slow.builder.step_index
+
+
+def test_a_guard_that_fails_says_so_and_ends(tmp_path: Path) -> None:
+    folder = RunFolder.create("train.py", tmp_path)
+    (folder.timeline_dir("run") / "1.jsonl").write_text("no json\n")
+    said: list[str] = []
+    guard = Guard(folder, cpu_machine(), Wishes(said.append, look_s=30.0))
+    guard.start(os.getpid())
+    guard.stop()
+    assert len(said) == 1 and "gave up" in said[0] and "corrupt" in said[0]
+
+
+def test_status_of_a_run() -> None:
+    timeline = TimelineBuilder().steps(100, forward=0.1, backward=0.1).ticks(3, rss=2**30).build()
+    roof = Roof(samples_per_s=320.0, step_s=0.1, share=0.5, how="resident batch")
+    status = read_status(timeline, 3200, Earlier(roof, 400))
+    assert (status.steps, status.rss_bytes, status.left_s) == (100, 2**30, pytest.approx(60.0))
+    assert status.samples_per_s == pytest.approx(160.0) and status.roof_share == pytest.approx(0.5)
+    assert status.phases["forward"] == pytest.approx(0.1)
+    assert read_status(timeline, 0, Earlier(steps=50)).left_s is None and read_status(None, 0, Earlier()).steps == 0
+    line = status_line(Shown("train.py", status.steps, status.step_s, status.samples_per_s, status.roof_share,
+                             status.phases, status.rss_bytes, left_s=status.left_s, drift=ALARM))  # fmt: skip
+    assert line == (
+        "step 100 · 160 samples/s, 50 % of the roof · forward 50 %, backward 50 % · 1.0 GiB · 60.0 s left · "
+        "slower: storage-read"
+    )
+
+
+def test_exposition_is_what_prometheus_reads() -> None:
+    status = Status(steps=7, samples=70, step_s=0.5, phases={"forward": 0.25}, rss_bytes=10, drift=ALARM, drifts=1)
+    text = exposition(status, 'a"b\\c\n.py')
+    sample = re.compile(r'hotlap_\w+\{(\w+="(\\.|[^"\\\n])*",?)*\} -?[0-9.e+-]+')
+    lines = text.splitlines()
+    assert all(line.startswith(("# HELP hotlap_", "# TYPE hotlap_")) or sample.fullmatch(line) for line in lines)
+    assert text.endswith("\n") and 'script="a\\"b\\\\c\\n.py"' in text
+    values = {line.split("{")[0]: line.rsplit(" ", 1)[1] for line in lines if not line.startswith("#")}
+    assert values["hotlap_steps_total"] == "7" and values["hotlap_drift"] == "1.0"
+    assert values["hotlap_phase_seconds"] == "0.25" and "hotlap_samples_per_second" not in text, "not measured"
+    assert 'cause="storage-read"' in text
+
+
+def test_metrics_are_served_and_the_port_is_given_back() -> None:
+    server = MetricsServer("127.0.0.1", 0, lambda: exposition(Status(steps=3), "train.py"))
+    port = int(server.address.split(":")[2].split("/")[0])
+    server.start()
+    with urllib.request.urlopen(server.address, timeout=5) as answer:
+        assert answer.headers["Content-Type"] == CONTENT_TYPE
+        assert 'hotlap_steps_total{script="train.py"} 3' in answer.read().decode()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(server.address + "/other", timeout=5)
+    with pytest.raises(HotlapError, match="Cannot serve"):
+        MetricsServer("127.0.0.1", port, lambda: "")
+    server.stop()
+    MetricsServer("127.0.0.1", port, lambda: "").stop()
+
+
+def test_the_record_is_strict() -> None:
+    with pytest.raises(HotlapError, match="unknown key"):
+        loads(GuardRecord, '{"steps": 1, "samples": 0, "train_s": 1.0, "alarm": []}')
+    with pytest.raises(HotlapError, match="newer Hotlap"):
+        loads(GuardRecord, '{"steps": 1, "samples": 0, "train_s": 1.0, "schema": "hotlap.guard/9"}')
+
+
+SCRIPT = """
+import os, sys, time, urllib.request, torch
+assert "hotlap" not in str(os.environ.get("HOTLAP_DRIFT_CAUSE", ""))
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(40):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    print(step, flush=True)
+print(model.weight.sum().item() > -1e9, file=sys.stderr)
+raise SystemExit(5)
+"""
+
+
+def test_a_guarded_run_without_a_plan_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "train.py"]
+    env = {**os.environ, "COLUMNS": "200"}
+    alone = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "hotlap", "run", "--metrics", "0", "--", *command],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, env=env,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout) == (5, alone.stdout)
+    ours = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("hotlap: ")]
+    assert "".join(line for line in done.stderr.splitlines(keepends=True) if line not in ours) == alone.stderr
+    assert len(ours) == 2 and "metrics at http://127.0.0.1:" in ours[0] and "40 steps" in ours[1], ours
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".hotlap", "train.py"]
+    run = next((tmp_path / ".hotlap").glob("*train"))
+    for words, expected in (
+        (["report"], "no drift was seen"),
+        (["runs"], "finished"),
+        (["watch", "--once"], "step 40"),
+    ):
+        told = subprocess.run(
+            [sys.executable, "-m", "hotlap", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=env
+        )
+        assert told.returncode == 0 and expected in told.stdout, told.stdout + told.stderr
+    assert (run / "guard.json").is_file()
+    call = loads(Call, (run / "timelines" / "run" / "call.json").read_text())
+    assert (call.mode, call.moves) == ("run", []) and call.stack_hz > 0.0 and call.hits_most_s > 0.0
+
+
+@pytest.mark.parametrize("words", [["--metrics", "70000"], ["--total-steps", "0"], ["--status", "often"]])
+def test_options_that_cannot_be_meant(words: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        build_parser().parse_args(["run", *words])
