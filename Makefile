@@ -15,7 +15,7 @@ DEMO_ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
-RUFF_PATHS := src tests $(wildcard bench) tools docs
+RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
 
 .PHONY: demo test unit lint format docs setup clean help

@@ -37,7 +37,9 @@ def add_parts(_app: Sphinx, page: str, text: list[str]) -> None:
     """Put the parts below the home page."""
     if page == "index":
         for title, pages in PARTS.items():
-            text[0] += "\n".join(["", "```{toctree}", ":hidden:", ":glob:", f":caption: {title}", "", *pages, "```", ""])
+            text[0] += "\n".join(
+                ["", "```{toctree}", ":hidden:", ":glob:", f":caption: {title}", "", *pages, "```", ""]
+            )
 
 
 def setup(app: Sphinx) -> None:
