@@ -2,6 +2,8 @@
 
 What the home page is followed by is written here, not into the page: a folder of docs/ is a part of the site, and holds
 all pages that lie in it. A page or a folder that is in no part is a warning, and warnings are errors.
+
+Sphinx, since it is kept, checks links down to headings, and makes pages that load nothing from elsewhere.
 """
 
 from __future__ import annotations

@@ -46,13 +46,14 @@ def test_the_home_page_links_to_every_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_commands_in_pages_parse(page: Path) -> None:
-    """Every ``hotlap …`` line of a code block is a command that the parser knows, with options that it has."""
+    """Every ``hotlap …`` line of a code block, a notebook's and one behind ``srun`` too, is a command that the parser
+    knows, with options that it has."""
     from hotlap.cli.main import build_parser, split_command
 
     parser = build_parser()
-    for block in re.findall(r"```(?:sh|bash|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+    for block in re.findall(r"```(?:sh|bash|console|python)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         for line in block.splitlines():
-            words = re.match(r"^\$?\s*hotlap\s+(.+?)\s*(?:#.*)?$", line)
+            words = re.match(r"^(?:\$\s*|!|srun\s+(?:-\S+\s+)*)?hotlap\s+(.+?)\s*(?:#.*)?$", line)
             if words is None:
                 continue
             ours, _ = split_command(words[1].split())
