@@ -15,15 +15,17 @@ DEMO_ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
-RUFF_PATHS := src tests $(wildcard bench)
+RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
+SITE ?= build/site
 
-.PHONY: demo test unit lint format setup clean help
+.PHONY: demo test unit lint format docs setup clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    find, fix and prove on the example training ($(DEMO))"
 	@echo "make test    tests, then lint (ruff, mypy, import rules)"
 	@echo "make unit    tests alone      make lint    ruff, mypy, import rules      make format    ruff format"
+	@echo "make docs    the documentation as a site, in $(SITE)"
 	@echo "make clean   remove the environment and caches"
 
 $(STAMPS)/venv:
@@ -46,12 +48,20 @@ $(STAMPS)/dev: $(STAMPS)/app
 	$(PIP) install -c constraints.txt -e ".[dev]"
 	@touch $@
 
-setup: $(STAMPS)/dev
+$(STAMPS)/docs: $(STAMPS)/dev
+	$(PIP) install -c constraints.txt -e ".[docs]"
+	@touch $@
+
+setup: $(STAMPS)/docs
 
 demo: $(STAMPS)/app
 	cd $(DEMO) && PATH="$(abspath $(BIN)):$$PATH" hotlap speedup $(DEMO_ARGS) -- python train.py
 
-unit: $(STAMPS)/dev
+docs: $(STAMPS)/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs $(SITE)
+	@echo "$(SITE)/index.html"
+
+unit: $(STAMPS)/docs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test: unit lint

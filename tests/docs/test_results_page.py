@@ -1,0 +1,102 @@
+"""docs/results.md is made of what was measured, and says loudly what was not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from result_tellers import told
+from result_values import rows, value
+from results_page import FOLDERS, benchmarks, page
+
+MACHINE = {"cpu": "Some CPU", "cores": 2, "memory_bytes": 8 << 30, "accelerators": [], "torch": "2", "python": "3",
+           "system": "Linux"}  # fmt: skip
+
+
+def made(folder: Path, sources: dict[str, str], results: dict[str, Any]) -> str:
+    """The page of some made-up benchmarks, whose results are figures by file name."""
+    bench, saved = folder / "bench", folder / "bench" / "results"
+    saved.mkdir(parents=True)
+    for name, text in sources.items():
+        (bench / f"{name}.py").write_text(text)
+    for name, figures in results.items():
+        document = {"date": "2026-01-02", "machine": MACHINE, "figures": figures}
+        (saved / f"{name}.json").write_text(json.dumps(document))
+    return page(bench, saved)
+
+
+def test_what_has_no_results_is_told_as_not_measured(tmp_path: Path) -> None:
+    sources = {"slow": '"""Is it slow?\n\nMore."""\nsave("slow", {})\n', "big": '"""How big?"""\nsave("big", {})\n'}
+    text = made(tmp_path, sources, {"slow": {"step_s": [0.1, 0.2, 0.4]}})
+    assert "1 of 2 benchmarks have results. **Not measured: big.**" in text
+    assert "| [slow](#slow) | Is it slow? | 2026-01-02 |" in text
+    assert "| [big](#big) | How big? | **NOT MEASURED** |" in text
+    assert "## big\n\nHow big?\n\n**NOT MEASURED.** There is no `bench/results/big.json`" in text
+    assert "Measured on 2026-01-02: Some CPU, 2 cores, 8.0 GiB of memory, no GPU" in text
+    assert "| step\\_s | 200 ms [100 ms, 400 ms] in 3 runs |" in text
+
+
+def test_names_that_the_run_decides_and_reference_trainings_without_a_file(tmp_path: Path) -> None:
+    source = '"""Which?"""\nname = f"race_{args.workload}_{where}"\nsave(name, {})\n'
+    text = made(tmp_path, {"race": source}, {"race_speaker_verify_cpu": {"steps": 3}})
+    assert "### race_speaker_verify_cpu" in text
+    assert "**NOT MEASURED: anti_spoof, face_distill, tiny_detr, twin_verify.**" in text
+
+
+def test_results_that_no_benchmark_saves_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="saves stray"):
+        made(tmp_path, {"slow": '"""Is it slow?"""\nsave("slow", {})\n'}, {"stray": {}})
+
+
+def test_every_benchmark_of_the_table_that_saves_is_known() -> None:
+    known = {benchmark.name for benchmark in benchmarks(FOLDERS[0])}
+    assert {"demo", "faults", "ladder", "loader", "overhead", "quality", "timeline_size"} <= known
+    assert all(benchmark.question for benchmark in benchmarks(FOLDERS[0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "words"),
+    [
+        ("step_s", 0.0021, "2.10 ms"),
+        ("samples_per_s", [100.0, 300.0, 200.0], "200 [100, 300] in 3 runs"),
+        ("peak_bytes", 3 << 30, "3.0 GiB"),
+        ("error_frac", 0.034, "3.4 %"),
+        ("speedup", {"ratio": 1.5, "low": 1.4, "high": 1.6, "level": 0.98, "launches": 4},
+         "1.5x [1.4, 1.6], level 0.98, 4 launches"),
+        ("share", {"median": 0.9, "lowest": 0.8, "highest": 1.0}, "90 % [80 %, 100 %]"),
+        ("quality", None, "not measured"),
+        ("differences", [], "none"),
+        ("held", False, "no"),
+        ("rows", [{}] * 30, "30 entries, in the file"),
+        ("commits", {str(n): "x" for n in range(90)}, "90 entries, in the file"),
+    ],
+)  # fmt: skip
+def test_values_carry_unit_and_spread(name: str, found: Any, words: str) -> None:
+    assert value(name, found) == words
+
+
+def test_nothing_is_left_out_and_what_was_wanted_stands_beside() -> None:
+    figures = {"asked": {"cause": 0.95}, "score": {"cause": 0.9, "scripts": 40}, "threads": "1"}
+    assert told("faults", {"figures": figures}).rows == [
+        ("score · cause", "90 % (wanted: 95 %)"),
+        ("score · scripts", "40"),
+        ("threads", "1"),
+    ]
+    assert [name for name, _ in rows({"a": {"b": {"c": 1}, "d": 2}})] == ["a · b · c", "a · d"]
+
+
+def test_a_single_run_is_told_as_one() -> None:
+    assert "single run" in told("memory", {"figures": {"added_mb": 13.8}}).after
+    assert told("memory", {"figures": {"added_mb": [13.8, 14.0]}}).after == ""
+
+
+def test_a_simulated_device_is_never_told_as_measured() -> None:
+    row = {"name": "slow", "samples_per_s": 10.0, "of_roof": 0.5}
+    row |= {key: {"median": 1.0, "lowest": 1.0, "highest": 1.0} for key in ("factor", "cumulated")}
+    figures = {"rows": [row], "presets": [], "failed": {}, "simulated": True, "about": "SIMULATED A100: …"}
+    said = told("ladder_x_a100_simulated", {"figures": figures})
+    assert said.after.startswith("**SIMULATED device, not measured on one.**")
+    assert said.rows == [("slow", "10.0 samples/s, 1.00x [1.00x, 1.00x] over the one before, 1.00x [1.00x, 1.00x] in "
+                                  "all, 50 % of the roof")]  # fmt: skip

@@ -1,0 +1,146 @@
+"""What is told of each benchmark's results. Most speak for themselves; some are raw data, to be summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from result_values import rows, spread, value
+
+from hotlap.report import units
+
+__all__ = ["Told", "told"]
+
+ONE_RUN = "Each figure is of a single run: how much runs differ was not measured."
+
+
+@dataclass
+class Told:
+    """Rows of a table; lines that the benchmark wrote itself; a sentence after them."""
+
+    rows: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    after: str = ""
+
+
+def told(stem: str, document: dict[str, Any]) -> Told:
+    """What to say of the results that lie under the name ``stem``."""
+    for name, teller in TELLERS.items():
+        if stem == name or stem.startswith(f"{name}_"):
+            return teller(document)
+    return _any(document)
+
+
+def _any(document: dict[str, Any]) -> Told:
+    """Everything, by its own names. Where it was written down what is wanted, that stands beside."""
+    figures = dict(document["figures"])
+    asked = figures.pop("asked", None)
+    wanted = asked if isinstance(asked, dict) else {}
+    if asked is not None and not wanted:
+        figures["wanted"] = asked
+    found = []
+    for name, words in rows(figures):
+        last = name.rpartition(" · ")[2]
+        want = f" (wanted: {value(last, wanted[last])})" if last in wanted else ""
+        found.append((name, words + want))
+    spreads = any("[" in words for _, words in found)
+    return Told(found, after="" if spreads else ONE_RUN)
+
+
+def _demo(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    hand = f["by_hand"]
+    found = [
+        ("causes found, of those put in", f"{f['causes_found']} of {f['causes_put_in']}"),
+        ("… at their line", f"{f['causes_at_their_line']} of {f['causes_put_in']}"),
+        ("speedup by the tool", str(value("speedup", f["speedup"]))),
+        ("speedup by hand", spread("ratios", hand["ratios"])),
+        ("the tool's over the hand's", units.ratio(f["tool_over_hand"])),
+        ("share of the roof", units.share(f["roof_share"])),
+        ("quality", str(value("quality", f["quality"]))),
+        ("the whole command", units.seconds(f["command_s"])),
+    ]
+    for number, run in enumerate(f.get("runs") or document.get("other_runs", []), 1):
+        words = [str(value("speedup", run["speedup"])), f"{units.share(run['roof_share'])} of the roof",
+                 f"quality {value('quality', run['quality'])}", units.seconds(run["command_s"])]  # fmt: skip
+        found.append((f"{'run' if f.get('runs') else 'another run that day,'} {number}", ", ".join(words)))
+    return Told(found)
+
+
+def _frameworks(document: dict[str, Any]) -> Told:
+    levers = document["figures"]["levers"]
+    found = []
+    for name, version in document["figures"]["versions"].items():
+        states = Counter(cells[name]["state"] for cells in levers.values())
+        words = ", ".join(f"{state} {count}" for state, count in sorted(states.items(), key=lambda kv: (-kv[1], kv[0])))
+        found.append((f"{name} ({version})", f"{len(levers)} levers: {words}"))
+    return Told(found, after="Lever by lever: [levers by framework](reference/levers-by-framework.md).")
+
+
+def _harmless(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    found = [("awkward scripts that behave the same when watched", f"{f['zoo_same']} of {f['zoo_run']}")]
+    found += [(f"check: {name}", str(value(name, held))) for name, held in f["checks"].items()]
+    return Told([*found, ("differences", str(value("differences", f["differences"])))])
+
+
+def _honesty(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    found = [("false claims", f"{f['false_claims']} of {sum(map(len, f['intervals'].values()))} comparisons")]
+    for script, intervals in f["intervals"].items():
+        low, middle, high = zip(*intervals, strict=True)
+        words = f"{spread('ratios', list(middle))}; bounds from {units.ratio(min(low))} to {units.ratio(max(high))}"
+        found.append((f"{script} against itself, level {f['level']:g}", words))
+    kept = str(value("kept", f["healthy"]["kept"]))
+    return Told([*found, ("levers kept on the healthy script", kept), ("its verdict", f["healthy"]["verdict"])])
+
+
+def _lint(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    seconds = units.seconds(f["wall_s"])
+    found = [
+        ("read", f"{units.count(f['files'])} files of {f['repositories']} public repositories in {seconds}, "
+                 f"{f['files_unread']} unreadable"),
+        ("right, of the findings that were read by hand", f"{f['right']} of {f['judged']}"),
+        ("findings in all", units.count(f["findings"])),
+    ]  # fmt: skip
+    for cause, row in f["by_cause"].items():
+        found.append((cause, f"{row['right']} of {row['judged']} right; {row['findings']} found"))
+    return Told(found, after=" ".join(f["notes"]))
+
+
+def _overhead(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    runs = {len(arm) for loop in f["seconds_per_step_and_whole_process"].values() for arm in loop.values()}
+    after = f"Medians of {', '.join(map(str, sorted(runs)))} interleaved runs against the bare ones, with 95 % ranges."
+    return Told(lines=f["told"], after=f"{after} `bare again` is the same script once more: what noise alone gives.")
+
+
+def _ladder(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    found = []
+    for row in [*f["rows"], *f["presets"]]:
+        words = [
+            f"{units.per_s(row['samples_per_s'])} samples/s",
+            f"{value('factor', row['factor'])} over the one before",
+            f"{value('factor', row['cumulated'])} in all",
+            f"{units.share(row['of_roof'])} of the roof",
+        ]
+        found.append((row["name"], ", ".join(words)))
+    found += [(f"FAILED {name}", str(reason)) for name, reason in f["failed"].items()]
+    head = "**SIMULATED device, not measured on one.** " if f["simulated"] else ""
+    return Told(found, after=f"{head}{f['about']}.")
+
+
+TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
+    "demo": _demo,
+    "frameworks": _frameworks,
+    "harmless": _harmless,
+    "honesty": _honesty,
+    "ladder": _ladder,
+    "lint": _lint,
+    "overhead": _overhead,
+}
+"""By the beginning of the file's name; for all others, everything is told by its own name."""
