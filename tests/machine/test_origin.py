@@ -46,6 +46,19 @@ def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
+def ended(pid: int) -> bool:
+    """Whether the process is gone within two seconds (or dead, and nobody has collected it)."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def test_commit_branch_and_changed_files(repository: Path) -> None:
     clean = read_origin(COMMAND)
     assert clean.repository == str(repository) and clean.script == str(repository / "src" / "train.py")
@@ -96,19 +109,22 @@ def test_reading_takes_no_lock_and_writes_nothing(repository: Path) -> None:
     ("body", "why"),
     [
         ("echo 'fatal: detected dubious ownership' >&2; exit 128", "dubious ownership"),
-        ("sleep 60 & sleep 60", "took more than 0.2 s"),
+        ('sleep 60 & echo $! > "$CHILD"; sleep 60', "took more than 0.2 s"),
     ],
 )
 def test_without_a_word_from_git_the_commit_is_read_by_hand(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, why: str
 ) -> None:
     commit = git(repository, "rev-parse", "HEAD")
+    child = tmp_path / "child"
+    monkeypatch.setenv("CHILD", str(child))
     fake_git(tmp_path / "bin", monkeypatch, body)
     began = time.monotonic()
     found = read_repository(repository / "src", repository / "src" / "train.py", timeout_s=0.2)
     assert time.monotonic() - began < 5
     assert found is not None and (found.commit, found.branch, found.changed) == (commit, "trunk", None)
     assert why in found.note and "Which files were changed is not known" in found.note
+    assert not child.exists() or ended(int(child.read_text())), "what git had started goes with it"
 
 
 def test_without_git_packed_references_worktrees_and_a_detached_head_are_read(
@@ -118,8 +134,14 @@ def test_without_git_packed_references_worktrees_and_a_detached_head_are_read(
     git(repository, "worktree", "add", "-q", str(tmp_path / "tree"), "-b", "side")
     git(repository, "pack-refs", "--all")
     git(repository, "worktree", "add", "-q", "--detach", str(tmp_path / "loose"))
+    git(repository, "worktree", "add", "-q", str(tmp_path / "late"), "-b", "later")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    for folder, branch in ((repository, "trunk"), (tmp_path / "tree", "side"), (tmp_path / "loose", None)):
+    for folder, branch in (
+        (repository, "trunk"),
+        (tmp_path / "tree", "side"),
+        (tmp_path / "late", "later"),
+        (tmp_path / "loose", None),
+    ):
         found = read_repository(folder)
         assert found is not None and (found.commit, found.branch) == (commit, branch), folder
         assert "git is not installed" in found.note
