@@ -78,6 +78,8 @@ def test_worse_beyond_the_margin_is_refuted_early_only_when_clear() -> None:
     assert clear.verdict == "refuted" and hopeless(clear)
     close = conclude([pair(1, worse=1.04), pair(2, worse=1.06)], Asked("maths", margin_frac=0.01))
     assert not hopeless(close)
+    almost = conclude([pair(1, worse=1.04), pair(2, worse=1.042)], Asked("maths", margin_frac=0.01))
+    assert almost.verdict == "refuted" and not hopeless(almost), "at 95 %, not at the 99 % of an early look"
     one = conclude([pair(1, worse=1.001)], Asked("maths"))
     assert one.quality.verdict == "not proved" and not hopeless(one)
 
