@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "throttled": ("throttling",),
     "neighbour": ("neighbour-load",),
     "padding": ("larger-batches", "padding"),
-    "collections": ("gc",),
+    "collections": ("gc-collect", "gc"),
     "logging": ("metrics-history", "logging-blocking", "growing-step"),
     "recompilation": ("recompilation",),
     "validation": ("growing-validation",),

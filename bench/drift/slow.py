@@ -73,8 +73,6 @@ class Switch:
             self.helpers = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2 * (os.cpu_count() or 1))]
         if self.kind == "throttled":
             self.helpers = [subprocess.Popen([sys.executable, "-c", THROTTLE, str(os.getpid())])]
-        if self.kind == "collections":
-            gc.set_threshold(50, 2, 2)
 
 
 THROTTLE = f"""
@@ -147,7 +145,7 @@ class Faults:
             self.losses += [loss] * 400
             float(np.mean(self.losses))
         if on and kind == "collections":
-            self.held += [[i] for i in range(100)]
+            gc.collect()
         if on and kind == "logging":
             self.losses += [loss] * 40
             with open(self.log, "w") as file:
