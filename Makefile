@@ -17,6 +17,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
 RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
+# Tests that look at how long things take, one at a time; the others two at a time.
+TIMED := $(addprefix tests/,bench cli diagnose docs guard inject lap probe trial)
 
 .PHONY: demo test unit lint format docs setup clean help
 .DEFAULT_GOAL := help
@@ -62,7 +64,8 @@ docs: $(STAMPS)/docs
 	@echo "$(SITE)/index.html"
 
 unit: $(STAMPS)/docs
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	GOMP_SPINCOUNT=0 $(BIN)/python -m pytest -n 2 --dist worksteal $(TIMED:%=--ignore=%) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(TIMED) $(PYTEST_ARGS)
 
 test: unit lint
 

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -41,6 +42,11 @@ def diagnose_command(runs: Path, command: tuple[str, ...]) -> list[str]:
     return [sys.executable, "-m", "hotlap", "diagnose", "--no-confirm", "--runs", str(runs), "--", *command]
 
 
+def _hear_interrupts() -> None:
+    """What a shell starts in its background ignores SIGINT, and so would the animal."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run(animal: Animal, folder: Path, runs: Path | None = None) -> Seen:
     """Run the animal in ``folder`` (made here, a copy of ``animals/``), under ``hotlap diagnose`` if ``runs`` is given.
 
@@ -55,8 +61,9 @@ def run(animal: Animal, folder: Path, runs: Path | None = None) -> Seen:
     if animal.stdin is not None and (FOLDER / animal.stdin.partition("\n")[0]).is_file():
         given = (FOLDER / animal.stdin).read_text()
     done = subprocess.run(
-        command, cwd=folder, env=env, input=given.encode(), capture_output=True, timeout=LIMIT_S, check=False
-    )
+        command, cwd=folder, env=env, input=given.encode(), capture_output=True, timeout=LIMIT_S, check=False,
+        preexec_fn=_hear_interrupts,
+    )  # fmt: skip
     here = str(folder).encode()
     return Seen(done.stdout.replace(here, b"."), done.stderr.replace(here, b"."), done.returncode, _files(folder))
 
