@@ -118,7 +118,11 @@ def test_samples_survive_packing(value: Any) -> None:
     assert type(back) is type(value) and pack(back) == packed
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, torch.ones(2, requires_grad=True), torch.ones(4)[::2]], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, torch.ones(2, requires_grad=True), torch.ones(4)[::2]],
+    ids=["object", "set", "gradient", "strided"],
+)
 def test_what_cannot_be_packed_is_not(value: Any) -> None:
     assert pack(value) is None
 

@@ -97,9 +97,16 @@ main()
 """
 
 
+WRAPPED = """
+accelerate = {"__name__": "accelerate.data_loader", "DataLoader": DataLoader}
+exec("def prepare(loader): return DataLoader(loader.dataset, 8)", accelerate)
+"""
+
+
 @pytest.mark.parametrize(("each", "told"), [("DataLoader(once.dataset, 8)", [2, 3, 4, 5, 6, 7, 8, 16]), ("once", [])])
-def test_a_loader_that_is_made_anew(watched: Any, each: str, told: list[int]) -> None:
-    timeline, _ = watched(MADE.replace("EACH", each))
+@pytest.mark.parametrize("once", ["loader()", "accelerate['prepare'](DataLoader(loader().dataset, 8))"])
+def test_a_loader_that_is_made_anew(watched: Any, each: str, told: list[int], once: str) -> None:
+    timeline, _ = watched(WRAPPED + MADE.replace("EACH", each).replace("= loader()", f"= {once}"))
     made = [s for s in timeline.setting if s.name == "loader_made"]
     assert [s.value["count"] for s in made] == told
     assert len({s.frame for s in made}) == (1 if told else 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from hotlap.probe.sites import Pace
 
 LOOP = """
@@ -34,6 +36,14 @@ def test_samples_go_on(watched: Any) -> None:
     timeline, _ = watched(LOOP.replace("SLOW", "False"))
     assert sum(n for row in timeline.hits for _, _, n in row.h) > 60
     assert timeline.hits[0].every_ns == 20_000_000
+
+
+@pytest.mark.parametrize(("handler", "least", "most"), [("signal.SIG_DFL", 60, 1000), ("print", 0, 40)])
+def test_who_puts_the_default_handler_back_takes_nothing(watched: Any, handler: str, least: int, most: int) -> None:
+    once = "if not seen and time.perf_counter() > end - 2.5: seen.append(signal.signal(signal.SIGALRM, HANDLER))"
+    loop = LOOP.replace("SLOW", "False").replace("    opt.z", f"    {once}\n    opt.z").replace("HANDLER", handler)
+    timeline, _ = watched("import signal\nseen = []\n" + loop)
+    assert least <= sum(n for row in timeline.hits for _, _, n in row.h) <= most, "of 150 in three seconds"
 
 
 def test_rows_stay_fresh_where_a_guard_asks_for_it() -> None:

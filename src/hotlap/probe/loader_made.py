@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 from hotlap.probe.context import Context
@@ -10,6 +11,9 @@ from hotlap.probe.own_frames import strip
 from hotlap.records.rows import Setting
 
 __all__ = ["install"]
+
+_WRAPPERS = ("accelerate.data_loader",)
+"""Modules that make a loader out of a loader: it is one, not one made anew."""
 
 
 def _is_told(count: int) -> bool:
@@ -31,7 +35,8 @@ def install(ctx: Context) -> None:
         except BaseException as err:
             strip(err)
             raise
-        frame = rec.frames.user_number()
+        wrapper = sys._getframe(1).f_globals.get("__name__") in _WRAPPERS
+        frame = 0 if wrapper else rec.frames.user_number()
         if frame:
             counts[frame] = count = counts.get(frame, 0) + 1
             if _is_told(count):

@@ -167,7 +167,10 @@ class StackSampler:
 
         @functools.wraps(original_signal)
         def watched_signal(number: Any, handler: Any) -> Any:
-            if number == signal.SIGALRM:
+            holder = StackSampler.holder or self
+            if number == signal.SIGALRM and handler == signal.SIG_DFL:
+                return holder._around(original_signal, number, handler)
+            if number == signal.SIGALRM and handler != holder._on_signal:
                 taken()
             return original_signal(number, handler)
 
@@ -193,6 +196,17 @@ class StackSampler:
         if not self._away:
             self.disarm()
             self._give_way("the script took SIGALRM or the real interval timer")
+
+    def _around(self, original: Callable[..., Any], *args: Any) -> Any:
+        """The call while nothing is armed. Who sets the default handler takes nothing: Lightning's Trainer puts all
+        handlers back to what they were before its fit."""
+        armed = self._armed
+        self.disarm()
+        try:
+            return original(*args)
+        finally:
+            if armed:
+                self.arm()
 
     def _before_exec(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
