@@ -109,7 +109,7 @@ def test_a_removed_folder_ends_the_cache_quietly(tmp_path: Path) -> None:
         torch.arange(6).reshape(2, 3), torch.randn(3, 4).t(), torch.zeros(0, 5), torch.ones((), dtype=torch.bfloat16),
         (numpy.arange(4, dtype="int16"), 16000), {"x": [torch.ones(2), None, "text", 1.5, True], 3: b"raw"},
     ],
-    ids=str,
+    ids=["matrix", "turned", "empty", "bf16", "tuple", "nested"],
 )  # fmt: skip
 def test_samples_survive_packing(value: Any) -> None:
     packed = pack(value)
