@@ -72,5 +72,5 @@ def junit_error(command: list[str], why: str, wall_s: float) -> str:
 
 def _case(name: str, wall_s: float, failures: int = 0, errors: int = 0) -> tuple[xml.Element, xml.Element]:
     counts = {"tests": "1", "failures": str(failures), "errors": str(errors), "skipped": "0"}
-    suite = xml.Element("testsuite", name="hotlap check", time=f"{wall_s:.3f}", **counts)
+    suite = xml.Element("testsuite", {"name": "hotlap check", "time": f"{wall_s:.3f}", **counts})
     return suite, xml.SubElement(suite, "testcase", classname="hotlap.check", name=name, time=f"{wall_s:.3f}")
