@@ -51,8 +51,8 @@ class PendingSaves:
         self._rest_until = 0.0
         self._awaited = 0
         """Threads that wait for a file: no rest then."""
-        self._own = 0
-        """Thread that is taking over a save: it looks at the folder, and waits for nothing."""
+        self._own: set[int] = set()
+        """Threads that are taking over a save: they look at the folder, and wait for nothing."""
 
     def submit(self, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Take over ``torch.save(*args, **kwargs)``; False: the caller has to save by itself (nothing was done).
@@ -66,7 +66,7 @@ class PendingSaves:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
             return False
         where = os.path.abspath(os.fspath(path))
-        self._own = threading.get_ident()
+        self._own.add(threading.get_ident())
         try:
             if not os.path.isdir(os.path.dirname(where)) or not _has_room(state):
                 return False  # torch.save raises the error that the script expects
@@ -74,7 +74,7 @@ class PendingSaves:
         except Exception:  # not to be copied (non-leaf tensors, open files, locks): saved in place
             return False
         finally:
-            self._own = 0
+            self._own.discard(threading.get_ident())
         small = sum(t.nbytes for t in _tensors(state)) <= SMALL_BYTES
         self._queue(_Save(where, lambda name: save(state, name, **kwargs)), small)
         return True
@@ -126,7 +126,7 @@ class PendingSaves:
         """Wait until ``path`` (or what lies in the folder ``path``; None: everything) is written."""
         if not self._waiting or os.getpid() != self._pid or threading.current_thread() is self._writer:
             return
-        if threading.get_ident() == self._own:
+        if threading.get_ident() in self._own:
             return
         where = None
         if path is not None:

@@ -36,7 +36,7 @@ ORDER = 3
 TAKES_COMMAND = True
 
 GUARD_STACK_HZ = 10.0
-"""Stack samples per second of a guarded run, so that a drift has a line. One costs about 0.1 ms: a thousandth."""
+"""Stack samples per second of a guarded run, so that a drift has a line. A diagnosis takes five times as many."""
 GUARD_HITS_S = 15.0
 """A drift is told within a minute, and its line has to be on disk by then."""
 
