@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hotlap.inject.run_script import script_of
 from hotlap.machine.origin import read_origin
+from hotlap.records.errors import HotlapError
 from hotlap.records.plan import Move
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 
-__all__ = ["new_record", "new_run", "script_title"]
+__all__ = ["new_record", "new_run", "script_title", "status_of"]
+
+
+@contextmanager
+def status_of(run: RunRecord) -> Iterator[None]:
+    """Say in the record how the body ended: finished, interrupted (Ctrl-C) or failed. Errors go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        run.status = "interrupted"
+        raise
+    except HotlapError:
+        run.status = "failed"
+        raise
+    run.status = "finished"
 
 
 def script_title(command: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from hotlap.cli.arguments import add_output, check_json_folder, duration, positive, share
-from hotlap.cli.prepare import new_run
+from hotlap.cli.prepare import new_run, status_of
 from hotlap.cli.saved import load_report
 from hotlap.cli.show import console, publish
 from hotlap.inject.run_script import check_command
@@ -65,14 +65,9 @@ def execute(args: argparse.Namespace) -> int:
     folder, run = new_run(NAME, command, args.runs)
     folder.write("machine.json", machine)
     try:
-        with Live(console()) as live:
+        with status_of(run), Live(console()) as live:
             found = check(options, revision, args.max_slowdown, machine, folder, live)
-        run.status = "finished"
-    except KeyboardInterrupt:
-        run.status = "interrupted"
-        raise
     except HotlapError as err:
-        run.status = "failed"
         if args.junit is not None:
             write_atomic(args.junit, check_words.junit_error(command, err.what, time.monotonic() - started))
         raise

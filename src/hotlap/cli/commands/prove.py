@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from hotlap.cli.arguments import add_output, add_sandbox, check_json_folder, positive, share
-from hotlap.cli.prepare import new_run
+from hotlap.cli.prepare import new_run, status_of
 from hotlap.cli.saved import load_report
 from hotlap.cli.show import console, publish
 from hotlap.inject.run_script import check_command
@@ -96,15 +96,8 @@ def execute(args: argparse.Namespace) -> int:
         text = f"hotlap: no {SEED} in the command: 7919 times the seed is added to every seed that the script sets."
         console().print(text, soft_wrap=True, markup=False)
     try:
-        with Live(console()) as live:
+        with status_of(run), Live(console()) as live:
             proved = prove_seeds(request, machine, folder, live, seed_line).verdict == "proved"
-        run.status = "finished"
-    except KeyboardInterrupt:
-        run.status = "interrupted"
-        raise
-    except HotlapError:
-        run.status = "failed"
-        raise
     finally:
         run.wall_s = time.monotonic() - started
         folder.write("run.json", run)

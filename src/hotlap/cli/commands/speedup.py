@@ -10,12 +10,11 @@ import time
 from pathlib import Path
 
 from hotlap.cli.arguments import add_measuring, add_search, measuring_options
-from hotlap.cli.prepare import new_run
+from hotlap.cli.prepare import new_run, status_of
 from hotlap.cli.show import console, publish
 from hotlap.inject.run_script import check_command
 from hotlap.lap.speedup import Outcome, speedup
 from hotlap.machine.facts import read_machine
-from hotlap.records.errors import HotlapError
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report.progress import Live
 from hotlap.report.view import Report
@@ -44,15 +43,8 @@ def execute(args: argparse.Namespace) -> int:
     folder.write("machine.json", machine)
     outcome = Outcome()
     try:
-        with Live(console()) as live:
+        with status_of(run), Live(console()) as live:
             speedup(options, machine, folder, live, outcome)
-        run.status = "finished"
-    except KeyboardInterrupt:
-        run.status = "interrupted"
-        raise
-    except HotlapError:
-        run.status = "failed"
-        raise
     finally:
         run.wall_s = time.monotonic() - started
         run.refused = [list(pair) for pair in outcome.refused]
