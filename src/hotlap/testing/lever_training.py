@@ -80,6 +80,11 @@ def _validate_and_save(model: Any, images: Any, path: str) -> None:
         raise AssertionError("a checkpoint does not hold the weights that were saved")
 
 
+# A group's destructor joins its threads with the interpreter's lock held, and a thread that is just then letting go of
+# the last gradients waits for that lock: one training in some three thousand hung for good. Kept, no group is destroyed.
+_groups_kept: list[Any] = []
+
+
 def ranks_training(folder: str, steps: int = 4) -> list[float]:
     """Train under DistributedDataParallel in a group of one (gloo), which looks for unused parameters for nothing."""
     import torch
@@ -90,6 +95,7 @@ def ranks_training(folder: str, steps: int = 4) -> list[float]:
     torch.manual_seed(0)
     store = os.path.join(folder, f"group-{len(os.listdir(folder))}")
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
+    _groups_kept.append(dist.group.WORLD)
     try:
         model = DistributedDataParallel(nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)),
                                         find_unused_parameters=True)  # fmt: skip
