@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,15 @@ def test_when_it_is_enough() -> None:
     slower = Interval(0.8, 0.7, 0.9)
     assert design.enough(slower, slower, 4, budget) and not design.enough(slower, clear, 4, budget)
     assert not design.enough(None, clear, 9, budget)
+
+
+def test_a_gain_that_looks_worth_having_gets_more_time_until_it_is_certain() -> None:
+    budget = Budget()
+    promising = Interval(1.5, 0.7, 3.4)
+    assert design.worth_more_time(promising, budget)
+    assert not design.worth_more_time(promising, replace(budget, stop_early=False)), "the time of a proof is its own"
+    for settled in (Interval(1.5, 1.2, 1.9), Interval(1.01, 0.9, 1.1), Interval(0.9, 0.5, 1.6), None):
+        assert not design.worth_more_time(settled, budget)
 
 
 def test_the_quietest_windows_are_the_ones_that_count() -> None:

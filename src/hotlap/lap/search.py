@@ -25,6 +25,8 @@ __all__ = ["REPLAY_BATCHES", "Search", "search", "warm_steps"]
 
 SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
+EMPTY_HANDED_UNTIL = 0.7
+"""The same while nothing was kept: there is nothing to prove yet, and two launches more can still be proof enough."""
 MEASURE_S = 14.0
 """At most; most comparisons are settled long before."""
 CLOSE_TO_ROOF = 0.97
@@ -53,13 +55,16 @@ class Search:
     refused: list[tuple[str, str]] = field(default_factory=list)
     cumulative: float = 1.0
     tried: set[tuple[str, str]] = field(default_factory=set)
-    repeated: set[tuple[str, str]] = field(default_factory=set)
-    """Tried a second time, because the first one could not tell."""
-    late: set[str] = field(default_factory=set)
-    """Levers that come after the others for that."""
+    undecided: dict[tuple[str, str], LeverResult] = field(default_factory=dict)
+    """What the first trial said where it could not tell: such a lever is tried a second time, if there is time."""
     notes: list[str] = field(default_factory=list)
     replayed: bool = False
     """Whether the incumbent trains on the replayed first batches of its epoch."""
+
+    @property
+    def until(self) -> float:
+        """Share of the budget by which the search ends."""
+        return SEARCH_UNTIL if self.moves else EMPTY_HANDED_UNTIL
 
 
 def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof | None) -> Search:
@@ -70,13 +75,21 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
     knobs, refused = usable(session, findings)
     state.refused += refused
-    while session.left_s(SEARCH_UNTIL) > MEASURE_S / 3:
+    while session.left_s(state.until) > MEASURE_S / 3:
         found = _promising(session, state, knobs)
         if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
             found = [c for c in found if c.is_knob or levers()[c.lever].NUMERIC]  # what would raise the roof itself
         if not found:
             break
         _try(session, baseline, state, found[0])
+    unsettled = [first for key, first in state.undecided.items() if key not in state.tried]
+    state.results += unsettled
+    if unsettled:
+        names = ", ".join(first.id for first in unsettled)
+        state.notes.append(
+            f"This machine was too noisy to judge {names} in the time there was: a larger --budget gives longer "
+            "trials, and a second look."
+        )
     state.notes += left_out(knobs, state.results, state.tried)
     return state
 
@@ -87,9 +100,9 @@ def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[C
     found = candidates(
         state.findings, session.machine, options.allow, options.only, options.skip, state.moves, state.tried
     )
-    ranked = order(found, budget_s=session.left_s(SEARCH_UNTIL))
+    ranked = order(found, budget_s=session.left_s(state.until))
     worth = [c for c in ranked if c.predicted >= MIN_PREDICTED or c.lever in options.only]
-    again = {lever for lever, _ in state.tried} | state.late
+    again = {lever for lever, _ in {*state.tried, *state.undecided}}
     worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
     first = [c for c in worth if c.predicted > BEFORE_KNOBS]
     turned = knob_candidates(knobs, state.results, state.tried)
@@ -105,7 +118,7 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     on_trial = None if candidate.is_knob else candidate.lever
     arm = session.arm(candidate.lever.replace(":", "-"), moves=moves, replay_batches=replay, on_trial=on_trial)
     session.stage = f"try {candidate.lever}"
-    seconds = min(MEASURE_S, session.left_s(SEARCH_UNTIL))
+    seconds = min(MEASURE_S, session.left_s(state.until))
     question = Question(
         candidate.lever,
         seconds,
@@ -121,13 +134,6 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     choice = choose(trial)
     kept, reason = choice.kept, choice.reason
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
-    if not kept and _undecided(trial) and key not in state.repeated:
-        state.repeated.add(key)  # noise, not the lever, decided: once more when the others have been tried
-        state.tried.discard(key)
-        state.late.add(candidate.lever)
-        session.discard(arm)
-        session.listener.line(f"  {candidate.lever}  undecided for now: {reason}")
-        return
     if kept:
         assert trial.interval is not None
         _keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))
@@ -147,6 +153,11 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         samples_per_s=None if base is None else base * state.cumulative,
         cumulative=state.cumulative if kept else None,
     )
+    if not kept and _undecided(trial) and key not in state.undecided:
+        state.undecided[key] = result  # noise, not the lever, decided: once more when the others have been tried
+        state.tried.discard(key)
+        session.listener.line(f"  {candidate.lever}  undecided for now: {reason}")
+        return
     state.results.append(result)
     session.listener.line(describe(result))
 

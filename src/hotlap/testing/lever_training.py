@@ -80,8 +80,8 @@ def _validate_and_save(model: Any, images: Any, path: str) -> None:
         raise AssertionError("a checkpoint does not hold the weights that were saved")
 
 
-# A group's destructor joins its threads with the interpreter's lock held, and a thread that is just then letting go of
-# the last gradients waits for that lock: one training in some three thousand hung for good. Kept, no group is destroyed.
+# A group's destructor joins its threads with the interpreter's lock held, and a thread that is just then letting go
+# of the last gradients waits for that lock: one training in some three thousand hung for good. So groups are kept.
 _groups_kept: list[Any] = []
 
 

@@ -14,7 +14,10 @@ class Budget:
     seconds: float = 30.0
     """Measuring time, both arms together."""
     patience: float = 0.8
-    """Share of ``seconds`` that a comparison may go on for when neighbours spoiled too many windows."""
+    """Share of ``seconds`` that a comparison may go on for: neighbours spoiled too many windows, or a gain that looks
+    worth having is not certain yet. To go on costs less than to launch and warm up once more."""
+    promising: float = 1.03
+    """A gain that looks worth having."""
     stop_early: bool = True
     """Whether an interval may end the comparison; otherwise all of ``seconds`` is used."""
     precision: float = 0.02

@@ -125,7 +125,7 @@ class _Comparison:
             if number % 2 == 0 and self.settled(latest):
                 return
             now = time.monotonic()
-            if now > latest or (now > until and design.counted_pairs(self.windows()) >= self.budget.min_pairs):
+            if now > latest or (now > until and self.told_enough()):
                 return
 
     def settled(self, latest: float) -> bool:
@@ -140,6 +140,12 @@ class _Comparison:
             return False
         before, self.last = self.last, self.interval(windows, self.periodic())
         return design.enough(self.last, before, pairs, self.budget)
+
+    def told_enough(self) -> bool:
+        """Whether the comparison may end when its time is up."""
+        if design.counted_pairs(self.windows()) < self.budget.min_pairs:
+            return False
+        return not design.worth_more_time(self.last, self.budget)
 
     def let_neighbours_pass(self) -> None:
         """On a machine that is never quiet a wide interval is better than none: the quietest windows count."""

@@ -10,7 +10,16 @@ from hotlap.records.trials import Interval, Window
 from hotlap.trial.budget import Budget
 from hotlap.trial.windows import steady_ns
 
-__all__ = ["bearable_load", "counted_pairs", "enough", "is_steady", "order", "turn_s", "typical_step_s"]
+__all__ = [
+    "bearable_load",
+    "counted_pairs",
+    "enough",
+    "is_steady",
+    "order",
+    "turn_s",
+    "typical_step_s",
+    "worth_more_time",
+]
 
 RECENT = 24
 """Steps that the trend is judged by."""
@@ -97,3 +106,10 @@ def enough(interval: Interval | None, before: Interval | None, pairs: int, budge
     faster = min(interval.low, before.low) > 1 + budget.epsilon
     slower = max(interval.high, before.high) < 1
     return faster or slower
+
+
+def worth_more_time(interval: Interval | None, budget: Budget) -> bool:
+    """Whether a gain that looks worth having is still uncertain, on a noisy machine say."""
+    if interval is None or not budget.stop_early:
+        return False
+    return interval.ratio > budget.promising and interval.low <= 1 + budget.epsilon

@@ -1,0 +1,82 @@
+"""What the search does with a lever that a noisy machine could not judge."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hotlap.lap import search as module
+from hotlap.lap.search import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search, search
+from hotlap.lever.contract import Gain
+from hotlap.plan.match import Candidate
+from hotlap.records.trials import Interval, Trial
+from hotlap.testing.lever_kit import findings_of
+
+UNCERTAIN, CERTAIN, NONE = Interval(1.5, 0.7, 3.4), Interval(1.5, 1.3, 1.8), Interval(0.9, 0.8, 0.99)
+
+
+class Session:
+    """A budget of 100 s, of which a trial takes 20."""
+
+    def __init__(self) -> None:
+        self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
+        self.machine, self.stage, self.spent_s = None, "", 0.0
+        self.lines: list[str] = []
+        self.listener = SimpleNamespace(line=self.lines.append)
+
+    def left_s(self, share: float = 1.0) -> float:
+        return max(0.0, 100.0 * share - self.spent_s)
+
+    def arm(self, name: str, **_: Any) -> str:
+        return name
+
+    def discard(self, arm: str) -> None:
+        pass
+
+
+def searched(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[Interval]]) -> tuple[Search, Session]:
+    """A search among ``answers``: what the trials of each lever say, one after the other."""
+    session, findings = Session(), findings_of("decode")
+
+    def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
+        left = [name for name in answers if (name, "{}") not in state.tried]
+        late = {lever for lever, _ in state.undecided}
+        made = [Candidate(name, {}, "bits", "decode", 1.5, Gain(0.1, 0.2, "prior")) for name in left]
+        return sorted(made, key=lambda c: c.lever in late)
+
+    def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
+        session.spent_s += 20.0
+        return Trial(arm, {}, "measured", interval=answers[arm].pop(0), changes=1)
+
+    monkeypatch.setattr(module, "_promising", promising)
+    monkeypatch.setattr(module, "measure", measure)
+    monkeypatch.setattr(module, "refusals", lambda *_: [])
+    monkeypatch.setattr(module, "usable", lambda *_: ([], []))
+    monkeypatch.setattr(module, "check_baseline", lambda _: None)
+    monkeypatch.setattr(module, "rediagnose", lambda *_: None)
+    baseline = SimpleNamespace(arm="baseline", findings=findings)
+    return search(cast(Any, session), cast(Any, baseline), findings, None), session
+
+
+def test_a_lever_in_doubt_is_tried_once_more_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, session = searched(monkeypatch, {"cache-decode": [UNCERTAIN, CERTAIN], "autocast": [NONE]})
+    assert [(r.id, r.kept) for r in state.results] == [("autocast", False), ("cache-decode", True)]
+    assert [m.lever for m in state.moves] == ["cache-decode"] and state.notes == []
+    assert "undecided for now" in session.lines[0]
+
+
+def test_a_lever_left_in_doubt_is_told_with_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, _ = searched(monkeypatch, {name: [UNCERTAIN, UNCERTAIN] for name in ("a", "b", "c", "d")})
+    assert {r.id for r in state.results} == {"a", "b", "c", "d"} and not any(r.kept for r in state.results)
+    assert len(state.results) == 4, "each is told once"
+    assert "too noisy to judge" in state.notes[0] and "larger --budget" in state.notes[0]
+
+
+def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert EMPTY_HANDED_UNTIL > SEARCH_UNTIL
+    empty, session = searched(monkeypatch, {name: [NONE] for name in ("a", "b", "c", "d", "e")})
+    assert len(empty.results) == 4 and session.spent_s == 80.0, "three trials end at 60 s: there is time for one more"
+    full, session = searched(monkeypatch, {"a": [CERTAIN], **{name: [NONE] for name in ("b", "c", "d", "e")}})
+    assert len(full.results) == 3 and session.spent_s == 60.0, "from 60 s on the time is for the proof"
