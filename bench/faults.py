@@ -42,8 +42,8 @@ def examine(fault: Fault, args: argparse.Namespace, traceml: TraceML | None) -> 
             row["cause"], row["line"], row["herring"] = first_right(fault, findings)
         if traceml is not None:
             row["traceml"] = traceml.judge(fault, cwd)
-        if args.diagnose_only:
-            return row
+        if args.diagnose_only or not (fault.healthy or fault.levers):
+            return row  # nothing to recover without touching the code
         row["speedup"] = speedup(fault, cwd, args.budget)
         if fault.healthy:
             row["alone"] = row["alone"] and row["speedup"]["ratio"] == 1.0
