@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from hotlap.patch.helpers.decode_once import decode_once
 from hotlap.patch.helpers.fetch_ahead import fetch_ahead
@@ -68,8 +70,6 @@ def test_a_loop_that_is_left_leaves_no_thread() -> None:
 
 
 def test_a_checkpoint_is_the_state_of_its_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     trained, save = threading.Event(), torch.save
 
     def slow(*args: object) -> None:
@@ -90,8 +90,6 @@ def test_a_checkpoint_is_the_state_of_its_moment(tmp_path: Path, monkeypatch: py
 def test_of_checkpoints_faster_than_the_disk_the_newest_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
     written, save = [], torch.save
 
     def slow(state: dict[str, int], path: str) -> None:
@@ -118,3 +116,28 @@ def test_a_failed_checkpoint_is_told(tmp_path: Path) -> None:
     join_all()
     with pytest.raises((OSError, RuntimeError)):
         save_later({}, tmp_path / "b.pt")
+
+
+def test_a_state_is_copied_into_the_memory_of_one_that_was_written() -> None:
+    later = importlib.import_module("hotlap.patch.helpers.save_later")
+    state = {"model": {"w": torch.zeros(4)}, "lr": [0.1, torch.ones(2)], "n": 1}
+    written = later._copied(state, None)
+    where = written["model"]["w"].data_ptr()
+    state["model"]["w"] += 1
+    state["n"] = 2
+    again = later._copied(state, written)
+    assert again["model"]["w"].data_ptr() == where != state["model"]["w"].data_ptr()
+    assert again["model"]["w"].tolist() == [1.0] * 4 and again["lr"][1].tolist() == [1.0, 1.0] and again["n"] == 2
+    assert later._copied({"model": {"w": torch.zeros(5)}}, again)["model"]["w"].shape == (5,)
+    shared = torch.ones(4)
+    tied = later._copied({"a": shared, "b": shared[:2]}, {"a": torch.zeros(4), "b": torch.zeros(2)})
+    assert tied["a"].data_ptr() == tied["b"].data_ptr()
+
+
+def test_each_save_holds_its_own_state_however_they_follow(tmp_path: Path) -> None:
+    weight = torch.zeros(64)
+    for number in range(20):
+        weight.fill_(number)
+        save_later({"w": weight}, tmp_path / f"{number % 3}.pt")
+    join_all()
+    assert [torch.load(tmp_path / f"{k}.pt")["w"].unique().tolist() for k in range(3)] == [[18.0], [19.0], [17.0]]

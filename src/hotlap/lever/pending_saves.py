@@ -6,15 +6,16 @@ only the newest is. The thread also rests between writes of one path, until some
 
 from __future__ import annotations
 
-import copy
 import os
 import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from hotlap.lever.snapshots import Snapshots, tensors_in
 
 __all__ = ["PendingSaves"]
 
@@ -24,13 +25,16 @@ REST_FACTOR = 9.0
 REST_MOST_S = 1.0
 """Longest rest: what kill -9 may lose beside the save being written."""
 SMALL_BYTES = 256 << 20
-"""A state up to this size may wait while the one before it is being written: two copies."""
+"""A state up to this size may wait while the one before it is being written, and the memory of a third copy is kept for
+the next."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Save:
     path: str
     write: Callable[[str], None]
+    state: Any
+    small: bool
 
 
 class PendingSaves:
@@ -42,6 +46,7 @@ class PendingSaves:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._pid = os.getpid()
+        self._snapshots = Snapshots()
         self._waiting: deque[_Save] = deque()
         self._changed = threading.Condition()
         self._writer: threading.Thread | None = None
@@ -70,24 +75,31 @@ class PendingSaves:
         try:
             if not os.path.isdir(os.path.dirname(where)) or not _has_room(state):
                 return False  # torch.save raises the error that the script expects
-            state = copy.deepcopy(state)
+            state = self._snapshots.take(state)
         except Exception:  # not to be copied (non-leaf tensors, open files, locks): saved in place
             return False
         finally:
             self._own.discard(threading.get_ident())
-        small = sum(t.nbytes for t in _tensors(state)) <= SMALL_BYTES
-        self._queue(_Save(where, lambda name: save(state, name, **kwargs)), small)
+        small = sum(t.nbytes for t in tensors_in(state)) <= SMALL_BYTES
+        self._queue(_Save(where, lambda name: save(state, name, **kwargs), state, small))
         return True
 
-    def _queue(self, save: _Save, small: bool) -> None:
+    def _queue(self, save: _Save) -> None:
         with self._changed:
             for older in [s for s in self._waiting if s.path == save.path and s is not self._writing]:
                 self._waiting.remove(older)
-            self._changed.wait_for(lambda: len(self._waiting) - (small and self._writing is not None) < self._limit)
+                self._done_with(older)
+            self._changed.wait_for(
+                lambda: len(self._waiting) - (save.small and self._writing is not None) < self._limit
+            )
             self._waiting.append(save)
             if self._writer is None:
                 self._writer = threading.Thread(target=self._run, name="hotlap-checkpoint", daemon=True)
                 self._writer.start()
+
+    def _done_with(self, save: _Save) -> None:
+        if save.small:
+            self._snapshots.give_back(save.state)
 
     def _run(self) -> None:
         while True:
@@ -106,6 +118,7 @@ class PendingSaves:
             with self._changed:
                 self._waiting.popleft()
                 self._writing = None
+                self._done_with(save)
                 self._rest_path = save.path
                 self._rest_until = ended + min(REST_FACTOR * (ended - begun), REST_MOST_S)
                 self._changed.notify_all()
@@ -174,25 +187,9 @@ def _write(save: _Save) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _tensors(value: Any, depth: int = 0) -> Iterator[Any]:
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict) and depth < 8:
-        for v in value.values():
-            yield from _tensors(v, depth + 1)
-    elif isinstance(value, list | tuple) and depth < 8:
-        for v in value:
-            yield from _tensors(v, depth + 1)
-    elif isinstance(value, torch.nn.Module):
-        yield from value.parameters()
-        yield from value.buffers()
-
-
 def _has_room(state: Any) -> bool:
     """Whether device memory takes a second copy twice over (the copy stays on the device, as the file records it)."""
     import torch
 
-    on_device = sum(t.nbytes for t in _tensors(state) if t.device.type == "cuda")
+    on_device = sum(t.nbytes for t in tensors_in(state) if t.device.type == "cuda")
     return on_device == 0 or bool(2 * on_device < torch.cuda.mem_get_info()[0])

@@ -10,6 +10,7 @@ _changed = threading.Condition()
 _waiting: Any = {}
 _writers: Any = []
 _failed: Any = []
+_spare: Any = {}
 
 
 def save_later(state: Any, path: Any, *args: Any, **kwargs: Any) -> None:
@@ -23,13 +24,35 @@ def save_later(state: Any, path: Any, *args: Any, **kwargs: Any) -> None:
     if not isinstance(path, (str, os.PathLike)):
         torch.save(state, path, *args, **kwargs)
         return
-    name, kept = os.fspath(path), copy.deepcopy(state)
+    name, kept = os.fspath(path), _copied(state, _spare.pop("state", None))
     with _changed:
         _changed.wait_for(lambda: name in _waiting or not _waiting)
+        if name in _waiting:
+            _spare["state"] = _waiting[name][0]
         _waiting[name] = (kept, args, kwargs)
         if not _writers:
             _writers.append(threading.Thread(target=_write_all))
             _writers[0].start()
+
+
+def _copied(state: Any, spare: Any) -> Any:
+    """A deep copy, in the memory of one that is written where all fits: fresh memory costs more than the copying."""
+    now, old = _tensors(state), _tensors(spare)
+    whole = {t.untyped_storage().data_ptr() for t in now if t.nbytes == t.untyped_storage().nbytes() > 0}
+    if len(whole) == len(now) and [_kind(t) for t in now] == [_kind(t) for t in old]:
+        return copy.deepcopy(state, {id(t): place.copy_(t) for t, place in zip(now, old, strict=True)})
+    return copy.deepcopy(state)
+
+
+def _tensors(value: Any) -> Any:
+    if type(value) is torch.Tensor and value.layout is torch.strided and not value.requires_grad:
+        return [value]
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return [tensor for one in inside for tensor in _tensors(one)]
+
+
+def _kind(tensor: Any) -> Any:
+    return tensor.dtype, tensor.device, tensor.shape, tensor.stride()
 
 
 def _write_all() -> None:
@@ -44,6 +67,7 @@ def _write_all() -> None:
             begun = time.monotonic()
             torch.save(state, f"{name}.part", *args, **kwargs)
             os.replace(f"{name}.part", name)
+            _spare["state"] = state
             if name in _waiting:  # it will be written again: leave the cores to training for a while
                 time.sleep(min(9 * (time.monotonic() - begun), 1.0))
     except Exception as err:

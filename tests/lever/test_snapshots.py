@@ -1,0 +1,110 @@
+"""Copies made in the memory of earlier copies are like any deep copy."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hotlap.lever.snapshots import Snapshots, tensors_in
+
+
+def saved(state: Any) -> bytes:
+    out = io.BytesIO()
+    torch.save(state, out)
+    return out.getvalue()
+
+
+def trained(steps: int) -> dict[str, Any]:
+    """A model and its optimizer after some steps, as scripts save them."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.randn(5, 4)).square().mean().backward()
+        optimizer.step()
+    return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": steps, "names": ["a", "b"]}
+
+
+def places(state: Any) -> list[int]:
+    return [t.data_ptr() for t in tensors_in(state)]
+
+
+def test_the_next_copy_lies_where_the_last_one_lay() -> None:
+    snapshots = Snapshots()
+    first = snapshots.take(trained(2))
+    where = places(first)
+    snapshots.give_back(first)
+    state = trained(5)
+    again = snapshots.take(state)
+    assert places(again) == where
+    assert saved(again) == saved(state) and again["step"] == 5
+    assert isinstance(again["model"], OrderedDict) and again["model"]._metadata == state["model"]._metadata  # type: ignore[attr-defined]
+
+
+def test_a_copy_that_is_still_needed_is_left_alone() -> None:
+    snapshots = Snapshots()
+    snapshots.give_back(snapshots.take(trained(1)))
+    held = snapshots.take(trained(2))
+    before = saved(held)
+    other = snapshots.take(trained(3))
+    assert not {*places(held)} & {*places(other)} and saved(held) == before
+
+
+def test_a_copy_shares_nothing_with_what_is_trained_on() -> None:
+    snapshots = Snapshots()
+    snapshots.give_back(snapshots.take(trained(1)))
+    state = trained(2)
+    taken = snapshots.take(state)
+    assert not {*places(state)} & {*places(taken)}
+
+
+def tied() -> dict[str, Tensor]:
+    weight = torch.randn(3, 3)
+    return {"a": weight, "b": weight.view(9), "c": torch.randn(2)}
+
+
+def part_of_more() -> dict[str, Tensor]:
+    return {"row": torch.randn(4, 4)[1], "c": torch.randn(2)}
+
+
+def turned() -> dict[str, Tensor]:
+    return {"t": torch.randn(4, 3).t(), "last": torch.randn(1, 2, 3, 4).to(memory_format=torch.channels_last)}
+
+
+def sparse() -> dict[str, Tensor]:
+    return {"s": torch.eye(3).to_sparse(), "empty": torch.zeros(0), "c": torch.randn(2)}
+
+
+def parameters() -> dict[str, Any]:
+    return {"model": nn.Linear(2, 2), "weight": nn.Parameter(torch.randn(2))}
+
+
+@pytest.mark.parametrize("make", [tied, part_of_more, turned, sparse, parameters])
+def test_every_state_is_copied_as_deepcopy_does(make: Any) -> None:
+    snapshots = Snapshots()
+    for _ in range(3):
+        state = make()
+        taken = snapshots.take(state)
+        assert saved(taken) == saved(copy.deepcopy(state))
+        snapshots.give_back(taken)
+
+
+def test_another_state_is_copied_anew() -> None:
+    snapshots = Snapshots()
+    snapshots.give_back(snapshots.take({"a": torch.zeros(3)}))
+    for state in ({"a": torch.ones(4)}, {"a": torch.ones(3).double()}, {"a": torch.ones(3), "b": torch.ones(1)}):
+        assert saved(snapshots.take(state)) == saved(state)
+
+
+def test_a_copy_made_in_inference_mode_is_not_written_into() -> None:
+    snapshots = Snapshots()
+    with torch.inference_mode():
+        snapshots.give_back(snapshots.take({"a": torch.zeros(3)}))
+    assert snapshots.take({"a": torch.ones(3)})["a"].tolist() == [1.0, 1.0, 1.0]
