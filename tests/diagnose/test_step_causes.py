@@ -96,6 +96,7 @@ def test_precision_needs_a_faster_type() -> None:
     assert found["precision"].where[0].line == 99 and not found["precision"].confirmed
     assert "precision" not in causes(plain, cpu_machine())
     assert "precision" not in causes(healthy().setting("model", dtype="float32", autocast="bf16"), BF16)
+    assert "precision" not in causes(healthy().setting("model", dtype="float32", stepwise_frac=0.97), BF16)
 
 
 def test_memory_format() -> None:

@@ -8,6 +8,10 @@ from hotlap.probe.module_walk import modules_of, parameters_of
 
 __all__ = ["is_compiled", "model_facts"]
 
+STEPWISE_BELOW = 256
+"""Units of a GRU or RNN below which a CPU goes through it one small matrix at a time, and casts cost more than bf16
+saves: in bf16 a GRU of 96 units ran at 0.73 times its speed, one of 512 at 1.7 times, LSTMs of 256 and 512 at 2.3."""
+
 
 def is_compiled(torch: Any, root: Any) -> bool:
     """Whether the module, or one of its children, was given to ``torch.compile``."""
@@ -22,8 +26,8 @@ def is_compiled(torch: Any, root: Any) -> bool:
 def model_facts(torch: Any, root: Any) -> dict[str, Any]:
     """Value of the ``model`` setting (without what only the forward knows)."""
     nn = torch.nn
-    total = conv = 0
-    convs = linears = modules = votes = spatial = 0
+    total = conv = linear = recurrent = stepwise = 0
+    convs = modules = votes = spatial = 0
     types: dict[str, int] = {}
     device = "cpu"
     for parameter in parameters_of(root):
@@ -41,7 +45,11 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
                 spatial += 1
                 votes += weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
         elif isinstance(module, nn.Linear):
-            linears += 1
+            linear += sum(_size(nn, p) for p in (module.weight, module.bias) if p is not None)
+        elif isinstance(module, nn.RNNBase):
+            size = sum(_size(nn, p) for p in module.parameters(recurse=False))
+            recurrent += size
+            stepwise += size * (not isinstance(module, nn.LSTM) and module.hidden_size < STEPWISE_BELOW)
     return {
         "class": type(root).__name__,
         "parameters": total,
@@ -49,7 +57,7 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
         "device": device,
         "conv_layers": convs,
         "conv_frac": round(conv / total, 4) if total else 0.0,
-        "linear_layers": linears,
+        "stepwise_frac": round(stepwise / max(1, conv + linear + recurrent), 4),
         "channels_last": votes * 2 > spatial,
         "compiled": is_compiled(torch, root),
         "modules": modules,

@@ -33,6 +33,8 @@ def find(view: View) -> Finding | None:
     if faster is None:
         return None
     prior = view.policy.autocast_prior * view.compute_bound
+    if not view.on_device:
+        prior *= 1.0 - (model.get("stepwise_frac") or 0.0)  # small recurrent layers are slower in bf16 on a CPU
     evidence = {"dtype": dtype, "faster": faster, "compute_s": view.compute_s, "basis": "prior", "prior": prior}
     advice = (
         "Call torch.set_float32_matmul_precision('high')." if faster == "tf32"
