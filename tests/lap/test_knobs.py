@@ -25,6 +25,7 @@ from hotlap.plan.file import load_plan
 from hotlap.plan.knobs import parse_knobs
 from hotlap.plan.match import Candidate
 from hotlap.proof.equal_samples import Equal
+from hotlap.proof.speedup import LEVEL, STEERING_LEVEL
 from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings
 from hotlap.records.knob import Knob
@@ -109,7 +110,7 @@ def test_an_arm_gets_the_options_and_its_own_configuration(tmp_path: Path, monke
     assert (tmp_path / "config.yaml").read_bytes() == b"a: 0\r\ntest_interval: 1\r\n"
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, samples: int, per_sample: bool) -> Trial:
+def measured(monkeypatch: pytest.MonkeyPatch, samples: int, per_sample: bool, whole: bool = False) -> Trial:
     """A comparison of steps of 8 samples in 0.2 s against steps of ``samples`` in 0.4 s."""
     turns = [("baseline", 8, 0.2), ("candidate", samples, 0.4)] * 5
     windows = [Window(arm, i, 10, 10 * n, s) for i, (arm, n, s) in enumerate(turns)]
@@ -122,7 +123,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, samples: int, per_sample: bool) ->
     monkeypatch.setattr(measuring, "compare", compare)
     lap = cast(Session, Stub(on_progress=None, folder=Stub(write=lambda *_: None)))
     arm = cast(Any, Stub(spec=Stub(lever=None, name="a")))
-    return measuring.measure(lap, arm, arm, Question("knob:batch", 5.0, per_sample=per_sample))
+    return measuring.measure(lap, arm, arm, Question("knob:batch", 5.0, per_sample=per_sample, whole=whole))
 
 
 def test_a_trial_of_a_knob_is_in_samples(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +131,15 @@ def test_a_trial_of_a_knob_is_in_samples(monkeypatch: pytest.MonkeyPatch) -> Non
     assert wide.interval is not None and wide.interval.ratio == pytest.approx(2.0)
     steps = measured(monkeypatch, 32, per_sample=False)
     assert steps.interval is not None and steps.interval.ratio == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("per_sample", [True, False])
+def test_a_search_is_steered_at_a_lower_level_than_claims_have(
+    monkeypatch: pytest.MonkeyPatch, per_sample: bool
+) -> None:
+    steering, claim = (measured(monkeypatch, 32, per_sample, whole).interval for whole in (False, True))
+    assert steering is not None and claim is not None
+    assert (steering.level, claim.level) == (STEERING_LEVEL, LEVEL) and claim.low < steering.low
 
 
 def test_a_trial_that_cannot_count_samples_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
-from hotlap.proof.speedup import ratio_interval
+from hotlap.proof.speedup import LEVEL, STEERING_LEVEL, ratio_interval
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
@@ -59,17 +59,18 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     """Alternate the two arms until the question is answered or its time is spent, and write the trial down."""
     without = question.without
     unknown: list[str] = []
+    level = LEVEL if question.whole else STEERING_LEVEL
 
     def interval(windows: list[Window], periodic: PeriodicStats) -> Interval | None:
         if question.per_sample:
-            return _in_samples(windows, periodic, unknown)
+            return _in_samples(windows, periodic, unknown, level)
         gone = TAKEN_AWAY.get(without or "", ())
         candidate_s = sum(
             rate * periodic.seconds["candidate"].get(kind, 0.0)
             for kind, rate in periodic.per_step.items()
             if kind not in gone
         )
-        return ratio_interval(windows, periodic.baseline_s, candidate_s)
+        return ratio_interval(windows, periodic.baseline_s, candidate_s, level)
 
     trial = compare(
         incumbent,
@@ -98,14 +99,14 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     return trial
 
 
-def _in_samples(windows: list[Window], periodic: PeriodicStats, unknown: list[str]) -> Interval | None:
+def _in_samples(windows: list[Window], periodic: PeriodicStats, unknown: list[str], level: float) -> Interval | None:
     """The ratio of samples per second; ``unknown`` is told why there is none."""
     rows = per_sample(windows)
     baseline_s, candidate_s = periodic.sample_s("baseline"), periodic.sample_s("candidate")
     if rows is None or baseline_s is None or candidate_s is None:
         unknown.append("the samples of its steps are not known, and a knob may change them")
         return None
-    return ratio_interval(rows, baseline_s, candidate_s)
+    return ratio_interval(rows, baseline_s, candidate_s, level)
 
 
 def _check_ablation(session: Session, candidate: Arm, trial: Trial, without: str | None) -> Trial:

@@ -40,6 +40,7 @@ __all__ = [
     "LEVEL",
     "MIN_LAUNCHES",
     "MIN_PAIRS",
+    "STEERING_LEVEL",
     "UNKNOWN_LAUNCH_FRAC",
     "WITHIN_A_TRIAL_FRAC",
     "half_width",
@@ -52,6 +53,9 @@ MIN_LAUNCHES = 3
 """Fewer pairs of launches say too little about how launches differ."""
 LEVEL = 0.98
 """Two-sided, so that equals are called "faster" in at most one comparison of a hundred, and "slower" as rarely."""
+STEERING_LEVEL = 0.95
+"""Where the answer only steers a search: a quarter narrower at four pairs, so that a noisy machine gets anywhere within
+the budget. Equals end as "faster" in one trial of forty at most; no claim rests on it, the proof comes after."""
 WITHIN_A_TRIAL_FRAC = 0.03
 """What two launches of one program usually differ by, as a fraction of the ratio: launches of bench/healthy.py with a
 quiet allocator had a deviation of 2.5 % each on a shared machine, drift of the machine between them included."""
