@@ -115,3 +115,12 @@ def test_no_launch_is_begun_that_the_time_does_not_hold(monkeypatch: pytest.Monk
     assert told.notes == ["3 of 4 pairs of launches: the budget had no time for more"]
     told, _, asked = go_on(monkeypatch, 15.0)
     assert asked == [] and told.begun == 1
+
+
+def test_no_launch_follows_when_nothing_more_is_to_be_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Question] = []
+    monkeypatch.setattr(module, "measure", lambda s, a, b, question: asked.append(question) or trial(0.2, 0.1))
+    told = Launches(trial(0.2, 0.1))
+    made = cast(Any, lambda label, seed: label)
+    told.go_on(cast(Session, Clock(500.0)), made, 4, 0.97, hopeless=lambda: len(told.losses) >= 2)
+    assert len(asked) == 2 and told.notes == []

@@ -17,6 +17,11 @@ __all__ = ["Launches", "MakeArm"]
 MakeArm = Callable[[str, int], Arm]
 """Makes the arm ``baseline`` or ``candidate`` of a seed, not yet started."""
 
+
+def _never() -> bool:
+    return False
+
+
 LEAST_S = 4.0
 """Shortest measuring time of a pair of launches, both arms together: fewer windows say nothing."""
 MOST_S = 60.0
@@ -48,13 +53,17 @@ class Launches:
     def __post_init__(self) -> None:
         self.windows = list(self.first.windows)
 
-    def go_on(self, session: Session, make: MakeArm, pairs: int, share: float, warm_steps: int = 0) -> None:
+    def go_on(
+        self, session: Session, make: MakeArm, pairs: int, share: float, warm_steps: int = 0,
+        hopeless: Callable[[], bool] = _never,
+    ) -> None:  # fmt: skip
         """Launch both arms again until there are ``pairs`` pairs, or ``share`` of the session's budget is spent.
 
-        ``warm_steps``: steps after which the candidate's caches are warm.
+        ``warm_steps``: steps after which the candidate's caches are warm. ``hopeless``, asked after each pair: whether
+        nothing more is to be learned.
         """
         ready_s = 2 * (max([START_S, *self.first.startup_s.values()]) + WARM_UP_S)
-        while self.begun < pairs:
+        while self.begun < pairs and not hopeless():
             affordable = int(session.left_s(share) / (ready_s + LEAST_S))
             more = min(pairs - self.begun, affordable)
             if more == 0:

@@ -12,7 +12,7 @@ from hotlap.lap.roof import measure_roof
 from hotlap.lap.search import REPLAY_BATCHES, Search, warm_steps
 from hotlap.lap.session import Session
 from hotlap.proof.equal_samples import Equal, at_equal_samples
-from hotlap.proof.verdict import prove
+from hotlap.proof.verdict import prove, strictness
 from hotlap.records.findings import Finding, Findings, Roof
 from hotlap.records.proof import Proof, Quality
 from hotlap.records.trials import Interval, Trial
@@ -24,6 +24,8 @@ FIRST_S = 9.0
 """Measuring time of the first pair of launches; the others share what the budget leaves."""
 LAUNCHES_UNTIL = 0.97
 """Share of the budget by which all launches must be done."""
+WORSE_IN = 2
+"""Seeds that must have been seen before a plan is given up for its losses."""
 
 
 def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Proof, Trial, Findings]:
@@ -33,7 +35,8 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     """
     session.stage = f"proof: launch 1 of {session.options.seeds}"
     knobs = any(move.is_knob for move in state.moves)
-    question = Question("proof", FIRST_S, whole=True, per_sample=knobs)
+    warm = 0 if state.replayed else warm_steps(state.moves, state.findings)
+    question = Question("proof", FIRST_S, whole=True, warm_steps=warm, per_sample=knobs)
     launches = Launches(measure(session, baseline.arm, state.incumbent, question), per_sample=knobs)
     roof, roof_trial = measure_roof(session, state.incumbent, state.findings, state.moves)
     state.trials.append(roof_trial)
@@ -45,8 +48,7 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     session.folder.write("trials/proof.json", trial)
     ratio = trial.interval.ratio if trial.interval is not None else state.cumulative
     findings = _over_all(baseline.findings, first, roof, ratio)
-    curves = _loss_curves(state, launches)
-    equal = at_equal_samples(curves, _loss_samples(state, launches)) if knobs else Equal(curves)
+    equal = _compared(state, launches)
     curves = equal.curves
     now = findings.throughput.samples_per_s
     proof = prove(
@@ -89,8 +91,24 @@ def _launch_again(session: Session, state: Search, launches: Launches) -> None:
         moves = state.moves if label == "candidate" else []
         return session.arm(f"proof{seed}-{label}", moves=moves, seed_offset=seed, replay_batches=replay)
 
+    def worse() -> bool:
+        """The time that is left is better spent on proving what remains without the lever at fault."""
+        curves = _compared(state, launches).curves
+        if len(curves["baseline"]) < WORSE_IN or strictness(state.moves) == "goal":
+            return False
+        proof = prove(None, state.moves, curves["baseline"], curves["candidate"], session.options.margin)
+        return proof.quality.verdict == "refuted"
+
     steps = 0 if replay else warm_steps(state.moves, state.findings)
-    launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, steps)
+    launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, steps, worse)
+
+
+def _compared(state: Search, launches: Launches) -> Equal:
+    """The losses so far; at equal samples where a knob gives the arms' steps different ones."""
+    curves = _loss_curves(state, launches)
+    if any(move.is_knob for move in state.moves):
+        return at_equal_samples(curves, _loss_samples(state, launches))
+    return Equal(curves)
 
 
 def _loss_curves(state: Search, launches: Launches) -> dict[str, list[list[float]]]:

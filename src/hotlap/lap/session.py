@@ -42,6 +42,8 @@ class Session:
         self.listener = listener
         self.started = time.monotonic()
         self.stage = "start"
+        self.extra_s = 0.0
+        """Seconds that were granted beyond the budget."""
         shm = Path("/dev/shm")
         self.scratch = Path(tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None))
         self.sandbox = Sandbox.plan([folder.path, self.scratch], options.scratch) if options.sandbox else None
@@ -69,7 +71,7 @@ class Session:
 
     def left_s(self, share: float = 1.0) -> float:
         """Seconds until ``share`` of the budget is spent (never negative)."""
-        return max(0.0, self.options.budget_s * share - self.elapsed_s)
+        return max(0.0, self.options.budget_s * share + self.extra_s - self.elapsed_s)
 
     def arm(
         self,
@@ -138,7 +140,12 @@ class Session:
     def on_progress(self, progress: Progress) -> None:
         """Hand a trial's progress to the listener."""
         self.listener.update(
-            self.stage, progress.note, progress.arm, self.elapsed_s, self.options.budget_s, progress.steps
+            self.stage,
+            progress.note,
+            progress.arm,
+            self.elapsed_s,
+            self.options.budget_s + self.extra_s,
+            progress.steps,
         )
 
     def timeline(self, arm: Arm) -> Timeline | None:

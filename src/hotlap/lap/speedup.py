@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, Unmeasurable, check_baseline, run_baseline
 from hotlap.lap.confirm import confirm
+from hotlap.lap.fall_back import fall_back
 from hotlap.lap.options import Listener, Options
 from hotlap.lap.prove import final_proof, nothing_changed
 from hotlap.lap.roof import measure_roof
@@ -17,7 +18,7 @@ from hotlap.plan.file import dump_plan
 from hotlap.plan.knobs import by_hand
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
-from hotlap.records.plan import Plan
+from hotlap.records.plan import Move, Plan
 from hotlap.records.proof import Proof
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.records.trials import LeverResult, Trial
@@ -96,10 +97,21 @@ def _examine(session: Session, outcome: Outcome) -> Baseline:
 
 def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outcome) -> None:
     proof, trial, findings = final_proof(session, baseline, state)
+    if proof.quality.verdict == "refuted":
+        move = fall_back(session, baseline, state)
+        if move is not None:
+            outcome.trials.append(trial)
+            outcome.notes.append(_why_again(move, proof, state))
+            if state.moves:
+                proof, trial, findings = final_proof(session, baseline, state)
+            else:
+                proof = nothing_changed()
     outcome.proof, outcome.findings = proof, findings
     session.folder.write("findings.json", findings)
     outcome.trials.append(trial)
     session.folder.write("proof.json", proof)
+    if not state.moves:
+        return
     if not proof.claimed or proof.quality.verdict == "refuted":
         outcome.notes.append(_why_no_plan(proof))
         return
@@ -123,6 +135,13 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
             "The speedup holds from the second epoch on: the trial repeated the first batches of the epoch, so that "
             "the cache was warm."
         )
+
+
+def _why_again(move: Move, proof: Proof, state: Search) -> str:
+    """What became of a plan that made the loss worse."""
+    what = proof.quality.summary.rstrip(".")
+    rest = ", and a proof made of what is left" if state.moves else "; nothing is left of the plan"
+    return f"With {move.lever} in the plan: {what[:1].lower()}{what[1:]}. It was put back{rest}."
 
 
 def _why_no_plan(proof: Proof) -> str:
