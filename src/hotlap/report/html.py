@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hotlap import __version__
 from hotlap.records.causes import CAUSES
 from hotlap.records.findings import Finding
 from hotlap.report import chart_ladder, chart_phases, chart_proof, keep, units, words
+from hotlap.report.page import environment
 from hotlap.report.view import Report
 
 __all__ = ["render"]
@@ -21,7 +19,7 @@ MOST_PLACES = 6
 
 def render(report: Report) -> str:
     """The whole page. Sections whose documents are missing are left out, and named at the top."""
-    return _template().render(
+    return environment().get_template("report.html").render(
         report=report,
         version=__version__,
         units=units,
@@ -41,18 +39,6 @@ def render(report: Report) -> str:
         keep=keep.keep_commands(report),
         notes=report.all_notes,
     )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("hotlap.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html")
 
 
 def _hero(report: Report) -> dict[str, Any]:
