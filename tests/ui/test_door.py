@@ -7,7 +7,7 @@ import socket
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import Client
+from ui_client import Client
 
 from hotlap.records.run import RunRecord
 from hotlap.testing.run_folders import made_run
@@ -49,8 +49,13 @@ def test_the_key_for_the_browser_that_is_opened_works_once(stranger: Client) -> 
     assert stranger.ask(key(stranger.server.door.address))[0] == 303
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1",
-                                  "localhost.:{port}", "127.0.0.1.evil.example:{port}", "[::1]:{port}", ""])  # fmt: skip
+HOSTS = (
+    "evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.:{port}",
+    "127.0.0.1.evil.example:{port}", "[::1]:{port}", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_a_foreign_name_is_refused_whatever_it_points_to(client: Client, host: str) -> None:
     for path in ("/", key(client.server.door.address)):
         status, headers, _ = client.ask(path, headers={"Host": host.format(port=client.port)})

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from conftest import Client
+from ui_client import Client
 
 from hotlap.records.findings import Where
 from hotlap.records.guard import Alarm, GuardRecord
@@ -126,13 +126,15 @@ def test_nothing_is_unpickled(client: Client, tmp_path: Path) -> None:
     assert not (tmp_path / "unpickled").exists()
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/run/..", "/run/../secret", "/run/..%2fsecret", "/run/%2e%2e/report", "/run/%2e%2e%2fsecret/report", "/run/.",
-     "/run/", "/run//etc", "/run/%00", "/run/" + NAME + "/..", "/run/" + NAME + "/run.json",
-     "/run/" + NAME + "/../../secret", "/" + NAME, "/etc/passwd", "/run/%2fetc", "/run/linked", "/run/linked/report", "/run/plain", "/run/plain.txt",
-     "/ui.css/..", "/templates/list.html", "/run/" + NAME.replace("-", "%5c")],
+PATHS = (
+    "/run/..", "/run/../secret", "/run/..%2fsecret", "/run/%2e%2e/report", "/run/%2e%2e%2fsecret/report", "/run/.",
+    "/run/", "/run//etc", "/run/%00", f"/run/{NAME}/..", f"/run/{NAME}/run.json", f"/run/{NAME}/../../secret",
+    f"/{NAME}", "/etc/passwd", "/run/%2fetc", "/run/linked", "/run/linked/report", "/run/plain", "/run/plain.txt",
+    "/ui.css/..", "/templates/list.html", "//etc/passwd", "http://127.0.0.1/run/plain", "*",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_no_path_leads_out_of_the_folder(client: Client, tmp_path: Path, path: str) -> None:
     two_runs(client.root)
     secret = made_run(tmp_path, "secret", record(), made_findings(detail="the secret"))
