@@ -101,6 +101,26 @@ def test_a_broken_document_is_told_and_hides_no_other_run(client: Client, name: 
     assert client.told == []
 
 
+def test_a_name_that_is_no_text_is_a_run_like_any_other(client: Client) -> None:
+    name = os.fsdecode(b"20260301-\xff\xfe ?#%2f")
+    made_run(client.root, name, record(), made_findings())
+    link = re.findall(r'href="(/run/[^"]+)"', client.page("/"))[0]
+    assert "Where a step goes" in client.page(link) and client.told == []
+
+
+def test_numbers_that_nobody_can_say_are_told_at_their_run(client: Client) -> None:
+    bad, _ = two_runs(client.root)
+    found = json.loads((bad.path / "findings.json").read_text())
+    for number in (10**400, -1, 0, float("nan"), float("inf"), 1e308):
+        found["throughput"] |= {"samples_per_s": number, "steps_per_s": number, "step_s": number}
+        found["roof"]["share"] = number
+        (bad.path / "findings.json").write_text(json.dumps(found))
+        assert client.page("/").count("<tr data-text") == 2
+        for path in (f"/run/{NAME}", f"/run/{NAME}/now", f"/run/{NAME}/report", f"/compare?run={NAME}&run={OTHER}"):
+            client.page(path)
+    assert client.told == []
+
+
 class Evil:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.mkdir, (EVIL_FOLDER,)
@@ -201,7 +221,7 @@ def test_a_run_shows_its_numbers_while_it_goes_on(client: Client) -> None:
     before = json.loads(client.page(f"/run/{NAME}/now"))
     facts = {key: value for key, _, value in before["facts"]}
     assert facts["steps"] == "90" and facts["memory"] == "2.0 GiB" and "<svg" in before["chart"]
-    assert [s["name"] for s in before["segments"]] == ["data wait", "forward", "backward", "residual"]
+    assert [s["name"] for s in before["segments"]] == ["data wait", "forward", "backward", "optimizer"]
     made_timeline(folder, 120)
     alarm = Alarm(60, 90, 1.0, 1.0, 0.06, 0.12, "data_wait", False, "decode", [], "Cache it.")
     folder.write("guard.json", GuardRecord(120, 0, 9.0, [alarm]))

@@ -7,7 +7,6 @@ goes on now is read from the tail, whole and strictly.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -112,7 +111,7 @@ def _look(file: BinaryIO, path: Path) -> Glimpse | None:
 def _row(raw: bytes, name: str, number: int) -> object:
     try:
         return parse_row(raw.decode(), Path(name), number)
-    except (json.JSONDecodeError, UnicodeDecodeError) as err:
+    except (ValueError, RecursionError) as err:
         raise RecordError(f"{name}:{number} is corrupt: {err}.") from err
 
 

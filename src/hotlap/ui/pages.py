@@ -30,6 +30,8 @@ __all__ = ["Compare", "Pages"]
 Compare = Callable[[RunFolder, RunFolder], Comparison]
 Query = dict[str, list[str]]
 ROOM = "hotlap.ui"
+BYTES = "surrogateescape"
+"""A folder's name is bytes, of which some are no text: there and back they stay the same."""
 GONE = "There is no such page. The list has all runs."
 
 
@@ -62,7 +64,7 @@ class Pages:
         shown = {2: self._run, 3: {"now": self._now, "report": self._report}.get(parts[-1])}.get(len(parts))
         if parts[0] != "run" or shown is None:
             raise Refused(404, GONE)
-        folder = self._shelf.find(unquote(parts[1]))
+        folder = self._shelf.find(unquote(parts[1], errors=BYTES))
         if folder is None:
             raise Refused(404, "There is no such run here (any more). The list has all runs.")
         try:
@@ -74,7 +76,7 @@ class Pages:
         words_ = " ".join(query.get("q", []))[:200]
         lines, links = self._all_lines()
         found = show_list.matching(lines, words_)
-        rows = [show_list.row(line, self._silent(line)) for line in found[: show_list.MOST_ROWS]]
+        rows = [self._row(line) for line in found[: show_list.MOST_ROWS]]
         return self._page(
             "list.html", rows=rows, words=words_, found=len(found), total=len(lines), links=links,
             root=str(self._shelf.root),
@@ -85,6 +87,12 @@ class Pages:
         self._lines.forget_all_but(set(names))
         return show_list.newest_first([self._lines.line(self._shelf.folder(name)) for name in names]), links
 
+    def _row(self, line: Line) -> show_list.Row:
+        try:
+            return show_list.row(line, self._silent(line))
+        except Exception as err:  # numbers that nobody can say: this line tells, the others go on
+            return show_list.row(Line(line.name, problem=reason(err)), None)
+
     def _silent(self, line: Line) -> float | None:
         return silent_s(self._shelf.folder(line.name).path) if line.status == "running" else None
 
@@ -94,7 +102,7 @@ class Pages:
         return self._page(
             "run.html", name=folder.path.name, script=show_list.script_title(run.command), run=run,
             command=command_text(run.command), view=show_run.shown(state), before=self._before(folder.path.name, run),
-            path=str(folder.path), notes=run.notes, link=quote(folder.path.name, safe=""),
+            path=str(folder.path), notes=run.notes, link=_link(folder.path.name),
         )  # fmt: skip
 
     def _before(self, name: str, run: Any) -> str | None:
@@ -137,7 +145,7 @@ class Pages:
         except Exception as err:  # see above
             return self._trouble("These two do not compare", reason(err))
         view = show_comparison.shown(found)
-        return self._page("compare.html", view=view, words=words, links=[quote(f.path.name, safe="") for f in (a, b)])
+        return self._page("compare.html", view=view, words=words, links=[_link(f.path.name) for f in (a, b)])
 
     def _age(self, folder: RunFolder) -> tuple[str, str]:
         """The earlier one is A."""
@@ -152,8 +160,13 @@ class Pages:
         return self._page("message.html", title=title, lines=[why], status=status)
 
     def _page(self, template: str, status: int = 200, **values: Any) -> Answer:
-        made = environment(ROOM).get_template(template).render(version=__version__, quote=quote, **values)
+        made = environment(ROOM).get_template(template).render(version=__version__, link_to=_link, **values)
         return page(made, status)
 
     def _text(self, name: str) -> str:
         return environment(ROOM).get_template(name).render()
+
+
+def _link(name: str) -> str:
+    """A run's name as a part of an address."""
+    return quote(name, safe="", errors=BYTES)

@@ -95,7 +95,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Frame-Options", "DENY")
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        if "sandbox" not in answer.policy:  # a sandboxed page is a stranger already, and browsers refuse both together
+            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
         self.send_header("Cache-Control", "no-store")
         if answer.status == 405:
             self.send_header("Allow", ", ".join(METHODS))

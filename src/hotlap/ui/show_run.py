@@ -26,7 +26,7 @@ def shown(state: RunState) -> dict[str, Any]:
         "status_css": css,
         "ended": state.ended,
         "results": state.results,
-        "facts": _facts(state),
+        "facts": [fact for fact in _facts(state) if not state.ended or fact[2] != units.NONE],
         "segments": segments,
         "segments_of": which,
         "chart": step_times(state.glimpse.starts) if state.glimpse is not None else None,
@@ -40,7 +40,7 @@ def now(state: RunState) -> dict[str, Any]:
     """The same as JSON values, as far as it changes from second to second. Texts, except for the chart, which is SVG
     made of numbers alone."""
     view = shown(state)
-    view["facts"] = [list(fact) for fact in view["facts"]]
+    view["facts"] = [list(fact) for fact in _facts(state)]
     view["segments"] = [vars(segment) for segment in view["segments"]]
     view["chart"] = str(view["chart"]) if view["chart"] is not None else ""
     del view["levers"], view["problems"]
@@ -59,7 +59,7 @@ def _segments(state: RunState) -> tuple[list[Segment], str]:
 
 
 def _facts(state: RunState) -> list[tuple[str, str, str]]:
-    """(key, label, value): while the run goes on always the same ones, so that a page can put new values in place."""
+    """(key, label, value): always the same ones, so that a page can put new values in place."""
     status, found, run = state.status, state.findings, state.run
     throughput = found.throughput if found is not None else None
     live = status.step_s is not None and (not state.ended or throughput is None)
@@ -72,7 +72,7 @@ def _facts(state: RunState) -> list[tuple[str, str, str]]:
         pace = words.throughput_text(throughput.samples_per_s, throughput.steps_per_s) if throughput else units.NONE
         share = found.roof.share if found is not None and found.roof is not None else None
     steps = status.steps or (throughput.steps_seen if throughput is not None else None)
-    facts = [
+    return [
         ("pace", "Throughput lately" if live else "Throughput", pace),
         ("step", "Step time lately" if live else "Step time", units.seconds(step_s)),
         ("roof", "Share of the roof", units.share(share)),
@@ -83,7 +83,6 @@ def _facts(state: RunState) -> list[tuple[str, str, str]]:
         ("device", "Device", _device(state)),
         ("wall", "Hotlap took", units.seconds(run.wall_s)),
     ]
-    return [fact for fact in facts if fact[2] != units.NONE] if state.ended else facts
 
 
 def _memory(state: RunState) -> str:
