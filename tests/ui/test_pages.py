@@ -34,6 +34,11 @@ def two_runs(root: Path) -> tuple[RunFolder, RunFolder]:
     return a, made_run(root, OTHER, later, made_findings(step_s=0.3))
 
 
+def _same(root: Path) -> str:
+    """One more run like the first."""
+    return made_run(root, "20260302-000000-train", record(), made_findings(step_s=0.1)).path.name
+
+
 def test_the_list_is_newest_first_with_numbers_in_words(client: Client) -> None:
     two_runs(client.root)
     made_run(client.root, "20260401-000000-fast",
@@ -43,7 +48,9 @@ def test_the_list_is_newest_first_with_numbers_in_words(client: Client) -> None:
     links = re.findall(r'<a href="/run/([^"]+)">', text)
     assert links == ["20260401-000000-fast", OTHER, NAME]
     assert "107" in text and "320" in text and "samples/s" in text  # 32 samples a step of 0.3 s and of 0.1 s
-    assert "800" in text and "2.50x [2.40, 2.60]" in text and "83 %" in text  # proved: of the plan
+    assert "800" in text and "2.5x [2.4, 2.6]" in text and "83 %" in text  # proved: of the plan
+    own = client.page("/run/20260401-000000-fast")
+    assert "800 samples/s, 83 % of the roof" in own and "2.5x [2.4, 2.6]" in own and "320 samples/s" in own
     assert "33 %" in text and "--data clips" in text and ">finished<" in text
 
 
@@ -255,7 +262,8 @@ def test_two_runs_are_compared_the_earlier_as_a(client: Client) -> None:
     two_runs(client.root)
     text = client.page(f"/compare?run={OTHER}&run={NAME}")
     assert text.index(NAME) < text.index(OTHER) and "B is slower" in text
-    assert "data wait" in text and "decode" in text
+    assert "data wait" in text and "decode" in text and 'class="slower"' in text
+    assert 'no clear change">~</abbr>' in client.page(f"/compare?run={NAME}&run={_same(client.root)}")
     assert f"/compare?run={NAME}&amp;run={OTHER}" in client.page(f"/run/{OTHER}")
     for query in ("", f"?run={NAME}", f"?run={NAME}&run={NAME}", f"?run={NAME}&run={OTHER}&run=x"):
         assert client.ask(f"/compare{query}")[0] == 400

@@ -39,7 +39,7 @@ class Client:
                     connection.putheader(name, value)
             connection.endheaders(body.encode() if body else None)
             answer = connection.getresponse()
-            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode(errors="replace")
         finally:
             connection.close()
 

@@ -27,7 +27,7 @@ def step_times(starts: Sequence[tuple[int, int]]) -> Markup | None:
     line = svg.tag("polyline", {"points": svg.points((x(step), y(value)) for step, value in means),
                                 "class": "curve candidate plain-line"})  # fmt: skip
     percent_x, percent_y = svg.Scale(x.low, x.high), svg.Scale(y.low, y.high, invert=True)
-    y_ticks, x_ticks = svg.ticks(0.0, y.high, 4), svg.ticks(x.low, x.high, 4)
+    y_ticks, x_ticks = svg.ticks(0.0, y.high, 4), svg.ticks(x.low, x.high, 3)  # of x no more: millions are wide
     told = f"median {units.seconds(values[len(values) // 2])}, most {units.seconds(values[-1])}"
     title = f"Step time over {units.count(x.high)} steps: {told}"
     return svg.tag(

@@ -40,6 +40,8 @@ class Line:
     steps_per_s: float | None = None
     roof_share: float | None = None
     speedup: Interval | None = None
+    planned: bool = False
+    """Whether throughput and share are those of the proved plan, not of the script as it was."""
     drifts: int = 0
     problem: str = ""
     """Why it, or a part of it, cannot be read."""
@@ -131,12 +133,15 @@ def _measured(line: Line, folder: RunFolder) -> Line:
         roof: Roof | None = _part(found, "roof", Roof | None, "findings.json")
         more["roof_share"] = roof.share if roof is not None else None
     if proof is not None:
-        more["speedup"] = _part(proof, "speedup", Interval | None, "proof.json")
+        speedup: Interval | None = _part(proof, "speedup", Interval | None, "proof.json")
+        more["speedup"] = (
+            speedup if speedup is not None and speedup.low < speedup.high else None
+        )  # else nothing to prove
         if proof.get("claimed") is True:
             per_s = _part(proof, "samples_per_s", float | None, "proof.json")
             share = _part(proof, "roof_share", float | None, "proof.json")
-            more["samples_per_s"] = per_s if per_s is not None else more.get("samples_per_s")
-            more["roof_share"] = share if share is not None else more.get("roof_share")
+            more |= {"planned": True, "samples_per_s": per_s} if per_s is not None else {}
+            more |= {"roof_share": share} if share is not None else {}
     if guard is not None:
         alarms = _part(guard, "alarms", list[Any], "guard.json")
         more["drifts"] = len(alarms)

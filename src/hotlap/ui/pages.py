@@ -44,7 +44,7 @@ class Pages:
     def __init__(self, root: Path, compare: Compare) -> None:
         self._shelf = Shelf(root)
         self._lines = Lines()
-        self._states = States()
+        self._states = States(self._lines)
         self._compare = compare
 
     def answer(self, path: str, query: Query) -> Answer:
@@ -141,10 +141,9 @@ class Pages:
         try:
             for folder in (a, b):
                 check_folder(folder.path)
-            found = self._compare(a, b)
+            view = show_comparison.shown(self._compare(a, b))
         except Exception as err:  # see above
             return self._trouble("These two do not compare", reason(err))
-        view = show_comparison.shown(found)
         return self._page("compare.html", view=view, words=words, links=[_link(f.path.name) for f in (a, b)])
 
     def _age(self, folder: RunFolder) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import LeverResult
 from hotlap.ui.glimpse import Glimpse, trained
-from hotlap.ui.line import DOCUMENTS, reason, silent_s
+from hotlap.ui.line import DOCUMENTS, Line, Lines, reason, silent_s
 from hotlap.ui.shelf import check_folder, signature
 
 __all__ = ["RunState", "States"]
@@ -37,6 +37,8 @@ class RunState:
     findings: Findings | None
     levers: list[LeverResult]
     alarms: list[Alarm]
+    line: Line
+    """The run in short."""
     silent_s: float | None
     """A run that says it goes on, but has long written nothing."""
     results: str
@@ -53,7 +55,8 @@ class RunState:
 class States:
     """Reads runs; what earlier runs of the same command knew is looked up once for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
         self._earlier: dict[str, Earlier] = {}
 
     def read(self, folder: RunFolder) -> RunState:
@@ -75,6 +78,7 @@ class States:
             findings=findings,
             levers=levers,
             alarms=alarms,
+            line=self._lines.line(folder),
             silent_s=silent_s(folder.path) if run.status == "running" else None,
             results="-".join(f"{size}.{at}" for size, at in signature(folder.path, RESULTS)),
             problems=problems,

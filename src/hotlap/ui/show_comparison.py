@@ -48,7 +48,7 @@ def _amount(name: str, amount: Amount) -> dict[str, str]:
         "change": units.signed_milliseconds(amount.change_s),
         "ratio": units.ratio(amount.ratio),
         "css": "" if not amount.clear else "slower" if change > 0 else "quicker",
-        "clear": "yes" if amount.clear else "",
+        "unclear": "" if amount.clear else "~",
         "detail": " · ".join(part for part in (place, amount.detail) if part),
     }
 

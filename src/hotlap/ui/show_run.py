@@ -71,11 +71,18 @@ def _facts(state: RunState) -> list[tuple[str, str, str]]:
         step_s = throughput.step_s if throughput is not None else None
         pace = words.throughput_text(throughput.samples_per_s, throughput.steps_per_s) if throughput else units.NONE
         share = found.roof.share if found is not None and found.roof is not None else None
+    speedup = state.line.speedup
     steps = status.steps or (throughput.steps_seen if throughput is not None else None)
     return [
         ("pace", "Throughput lately" if live else "Throughput", pace),
         ("step", "Step time lately" if live else "Step time", units.seconds(step_s)),
         ("roof", "Share of the roof", units.share(share)),
+        ("plan", "With the plan", _planned(state)),
+        (
+            "speedup",
+            "Speedup",
+            units.ratio_interval(speedup.ratio, speedup.low, speedup.high) if speedup else units.NONE,
+        ),
         ("steps", "Steps", units.count(steps)),
         ("trained", "Trained for", units.seconds(status.train_s or None)),
         ("left", "Time left", units.seconds(status.left_s if not state.ended else None)),
@@ -83,6 +90,15 @@ def _facts(state: RunState) -> list[tuple[str, str, str]]:
         ("device", "Device", _device(state)),
         ("wall", "Hotlap took", units.seconds(run.wall_s)),
     ]
+
+
+def _planned(state: RunState) -> str:
+    """Throughput of the proved plan."""
+    line = state.line
+    if not line.planned:
+        return units.NONE
+    share = f", {units.share(line.roof_share)} of the roof" if line.roof_share is not None else ""
+    return words.throughput_text(line.samples_per_s, None) + share
 
 
 def _memory(state: RunState) -> str:
