@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -245,6 +246,11 @@ def test_a_run_that_was_killed_is_told_to_be_silent(client: Client) -> None:
     for path in (folder.path / "run.json", folder.path / "machine.json"):
         os.utime(path, (1.0, 1.0))
     assert "running, silent for" in client.page("/") and "running, silent for" in client.page(f"/run/{NAME}")
+    week, now = 7 * 86400, time.time()
+    os.utime(folder.path / "run.json", (now - week, now - week))
+    for quiet_s, told in ((600, False), (1800, True)):  # after a week, the recorder's telemetry is minutes apart
+        os.utime(folder.path / "machine.json", (now - quiet_s, now - quiet_s))
+        assert ("silent" in client.page("/")) == told
 
 
 def test_the_report_is_shown_as_it_lies_or_made_and_is_a_stranger_to_the_page(client: Client) -> None:

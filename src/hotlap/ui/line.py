@@ -22,7 +22,9 @@ __all__ = ["DOCUMENTS", "Line", "Lines", "reason", "silent_s"]
 DOCUMENTS = ("run.json", "findings.json", "proof.json", "guard.json")
 """What a line is made of."""
 QUIET_S = 60.0
-"""A run that goes on writes every second; after so long without a word it is told that it is silent."""
+QUIET_FRAC = 0.002
+"""A run that goes on writes every second, a long one ever more rarely (the recorder's telemetry every 0.0005 of its
+length): after the longer of both without a word it is told that it is silent."""
 T = TypeVar("T")
 
 
@@ -84,15 +86,17 @@ def reason(err: Exception) -> str:
 
 def silent_s(folder: Path) -> float | None:
     """Seconds since anything was written to a run's folder; None while that is not long."""
-    newest = 0.0
+    newest = began = 0.0
     for place in (folder, folder / "trials", folder / "timelines", *_folders(folder / "timelines")):
         try:
             with os.scandir(place) as entries:
-                newest = max([newest, *(e.stat(follow_symlinks=False).st_mtime for e in entries)])
+                times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
         except OSError:
             continue  # not there, or just removed
+        newest = max(newest, *times.values()) if times else newest
+        began = times.get("run.json", began)  # written at the start, and again at the end only
     quiet = time.time() - newest
-    return quiet if quiet > QUIET_S else None
+    return quiet if quiet > max(QUIET_S, QUIET_FRAC * (newest - began)) else None
 
 
 def _folders(folder: Path) -> list[Path]:
