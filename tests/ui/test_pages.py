@@ -195,6 +195,12 @@ def test_a_link_in_a_runs_folder_is_refused_and_said(client: Client, tmp_path: P
         assert "link" in text or "Too many levels" in text, path
 
 
+def test_a_runs_folder_that_is_none_is_told(client: Client) -> None:
+    client.root.write_text("a file")
+    assert "Cannot read the folder" in client.page("/")
+    assert client.ask(f"/run/{NAME}")[0] == 200 and client.told == []
+
+
 def test_a_pipe_that_nobody_writes_to_does_not_hang(client: Client) -> None:
     bad, _ = two_runs(client.root)
     (bad.path / "findings.json").unlink()

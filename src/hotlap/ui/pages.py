@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 
 from hotlap import __version__
 from hotlap.records.comparison import Comparison
+from hotlap.records.errors import HotlapError
 from hotlap.records.run_folder import RunFolder
 from hotlap.report import check_words, html, seed_page, words
 from hotlap.report.keep import command_text
@@ -49,6 +50,12 @@ class Pages:
 
     def answer(self, path: str, query: Query) -> Answer:
         """The answer to an address, ``path`` still percent-encoded."""
+        try:
+            return self._answer(path, query)
+        except HotlapError as err:  # the folder itself cannot be read
+            return self._trouble("Nothing can be shown", reason(err))
+
+    def _answer(self, path: str, query: Query) -> Answer:
         if path == "/":
             return self._list(query)
         if path == "/compare":

@@ -15,6 +15,8 @@ from hotlap.ui.show_list import status_words
 __all__ = ["now", "shown"]
 
 MOST_ALARMS = 5
+LATE = ("plan", "speedup", "wall")
+"""Facts that only a run's results bring: the page tells that there are some, and shows them when it is loaded anew."""
 
 
 def shown(state: RunState) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def shown(state: RunState) -> dict[str, Any]:
         "status_css": css,
         "ended": state.ended,
         "results": state.results,
-        "facts": [fact for fact in _facts(state) if not state.ended or fact[2] != units.NONE],
+        "facts": [fact for fact in _facts(state) if fact[2] != units.NONE or _may_come(fact[0], state)],
         "segments": segments,
         "segments_of": which,
         "chart": step_times(state.glimpse.starts) if state.glimpse is not None else None,
@@ -45,6 +47,10 @@ def now(state: RunState) -> dict[str, Any]:
     view["chart"] = str(view["chart"]) if view["chart"] is not None else ""
     del view["levers"], view["problems"]
     return view
+
+
+def _may_come(fact: str, state: RunState) -> bool:
+    return not state.ended and fact not in LATE
 
 
 def _segments(state: RunState) -> tuple[list[Segment], str]:

@@ -62,6 +62,7 @@
     if (now.problem) return;
     now.facts.forEach(function (fact) {
       var place = document.querySelector("[data-fact=" + fact[0] + "]");
+      if (!place) return;
       place.previousElementSibling.textContent = fact[1];
       place.textContent = fact[2];
     });
