@@ -16,6 +16,7 @@ from ui_client import Client, serve
 
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
+from hotlap.records.trials import LeverResult
 from hotlap.testing.run_folders import made_findings, made_run, made_timeline
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -124,6 +125,8 @@ PATHS = (
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_phone_scrolls_one_way_only(page: Any, site: Client, path: str) -> None:
+    folder = RunFolder(site.root / ENDED)
+    folder.write("levers.json", [LeverResult("a-lever", {}, "bits", None, None, False, "failed: " + "why " * 30)])
     page.set_viewport_size(PHONE)
     page.goto(f"http://127.0.0.1:{site.port}{path}")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
