@@ -42,6 +42,10 @@ PLANTED = {
         "import hotlap.diagnose.policy",
         "documents flow one way: cli, lap, stages, levers, records",
     ),
+    "ui/planted.py": (
+        "import hotlap.trial.design",
+        "the local page reads what lies there: it starts, measures and changes nothing",
+    ),
     "plan/planted.py": ("import hotlap.probe.hook_points", "plan knows levers, not probes"),
     "records/planted_too.py": ("import numpy", "records import nothing but the standard library"),
     "probe/planted.py": ("import psutil", "what enters the user's process is standard library and torch"),

@@ -128,6 +128,12 @@ def test_a_document_states_numbers() -> None:
         dumps(Leaf(1, float("nan")))
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
+def test_json_that_python_will_not_read_is_an_error_like_any_other(text: str) -> None:
+    with pytest.raises(RecordError, match=r"run\.json is not valid JSON"):
+        loads(Leaf, text, "run.json")
+
+
 def test_text_that_is_no_json_names_the_document() -> None:
     with pytest.raises(RecordError, match=r"findings\.json is not valid JSON.*line 1"):
         loads(Tree, '{"name": ', "findings.json")

@@ -63,6 +63,8 @@ def test_nothing_whole_yet_is_no_timeline(tmp_path: Path) -> None:
     [
         (b'{"k": "step", "i": 0,\n', r"t\.jsonl:2 is corrupt"),
         (b"\x00\x00\xff\n", r"t\.jsonl:2 is corrupt"),
+        (b"9" * 5000 + b"\n", r"t\.jsonl:2 is corrupt"),
+        (b"[" * 100_000 + b"\n", r"t\.jsonl:2 is corrupt"),
         (b'{"k": "dance"}\n', r"t\.jsonl:2 is not a timeline row"),
         (b"[1, 2]\n", r"t\.jsonl:2 is not a timeline row"),
         (b'{"k": "note", "what": "x"}\n', r"t\.jsonl:2 lacks the key 'why'"),

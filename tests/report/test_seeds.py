@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hotlap.cli.saved import load_report
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move, Plan
 from hotlap.records.proof import Quality
@@ -18,6 +17,7 @@ from hotlap.records.run_folder import RunFolder
 from hotlap.records.seed_proof import ArmRun, MetricQuality, SeedProof, SeedRuns, Stop, TimeToQuality
 from hotlap.records.trials import Interval, Window
 from hotlap.report import seed_page, seed_terminal, seed_words, units
+from hotlap.report.saved import load_report
 from hotlap.report.view import Report
 
 MACHINE = Machine("Linux", "a <CPU>", 2, 8 << 30, 4 << 30, [], "3.11", "2.13")

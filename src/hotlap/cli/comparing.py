@@ -22,7 +22,7 @@ from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
 from hotlap.records.timeline import Timeline, training_timeline
 
-__all__ = ["compare"]
+__all__ = ["compare", "compare_folders"]
 
 OWN = "run"
 """The folder of the timelines of a run that was watched to its own end."""
@@ -47,11 +47,16 @@ def compare(a: str, b: str, root: Path | None) -> Comparison:
     if first.plan is not None and second.plan is not None:
         return compare_plans((a, load_plan(first.plan)), (b, load_plan(second.plan)))
     if first.run is not None and second.run is not None:
-        return compare_runs(_load(first.run), _load(second.run))
+        return compare_folders(first.run, second.run)
     raise HotlapError(
         f"{a} is {first.kind} and {b} is {second.kind}: two runs can be compared, or two plans.", _hint(first, second),
         EXIT_USAGE,
     )  # fmt: skip
+
+
+def compare_folders(a: RunFolder, b: RunFolder) -> Comparison:
+    """Compare two runs. HotlapError where one of them has nothing to compare."""
+    return compare_runs(_load(a), _load(b))
 
 
 def _hint(first: _Named, second: _Named) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hotlap.cli.saved import CHECK, SEEDS
 from hotlap.records.codec import dumps
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report import check_words, html, seed_page, seed_terminal, terminal, words
 from hotlap.report.data import to_json
+from hotlap.report.saved import CHECK, SEEDS
 from hotlap.report.view import Report
 
 __all__ = ["console", "publish"]

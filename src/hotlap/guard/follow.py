@@ -6,7 +6,6 @@ for, since a week of eight ranks is not needed to see that steps take longer.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -93,7 +92,7 @@ class _File:
     def _add(self, raw: bytes) -> None:
         try:
             row = parse_row(raw.decode(), self.path, self._lines)
-        except (json.JSONDecodeError, UnicodeDecodeError) as err:
+        except (ValueError, RecursionError) as err:
             raise RecordError(f"{self.path}:{self._lines} is corrupt: {err}.") from err
         if self.timeline is None:
             if not isinstance(row, Header):

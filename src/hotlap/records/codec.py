@@ -41,7 +41,7 @@ def loads(cls: type[T], text: str, name: str = "document") -> T:
     """Parse JSON text strictly into ``cls``; ``name`` is what error messages call it."""
     try:
         data = json.loads(text)
-    except json.JSONDecodeError as err:
+    except (ValueError, RecursionError) as err:  # also a number of thousands of digits, and brackets as many
         raise RecordError(f"{name} is not valid JSON: {err}.") from err
     for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
         if field.name == "schema" and isinstance(field.default, str) and isinstance(data, dict) and "schema" in data:

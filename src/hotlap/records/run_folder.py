@@ -82,6 +82,8 @@ class RunFolder:
             return None
         except OSError as err:
             raise RecordError(f"Cannot read {path}: {err.strerror}.") from err
+        except UnicodeDecodeError as err:
+            raise RecordError(f"{path} is no text: {err}.") from err
         return loads(cls, text, str(path))
 
 

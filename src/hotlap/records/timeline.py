@@ -93,7 +93,7 @@ class Timeline:
 
 
 def parse_row(line: str, path: Path, number: int) -> Any:
-    """One line as its row. RecordError when it is none, JSONDecodeError when it is no JSON."""
+    """One line as its row. RecordError when it is none, ValueError or RecursionError when it is no JSON."""
     name = f"{path}:{number}"
     data = json.loads(line)
     if not isinstance(data, dict) or data.get("k") not in ROW_KINDS:
@@ -116,7 +116,7 @@ def read_timeline(path: Path) -> Timeline | None:
     for number, raw in enumerate(complete, 1):
         try:
             row = parse_row(raw.decode(), path, number)
-        except (json.JSONDecodeError, UnicodeDecodeError) as err:
+        except (ValueError, RecursionError) as err:
             raise RecordError(
                 f"{path}:{number} is corrupt: {err}.", "The rest of the run folder is untouched."
             ) from err

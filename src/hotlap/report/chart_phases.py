@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from hotlap.records.findings import Drift, Findings
 from hotlap.report import svg, units
 from hotlap.report.words import PHASE_NAMES, phase_name
 
-__all__ = ["Segment", "colour", "over_time", "over_time_rows", "segments"]
+__all__ = ["Segment", "colour", "over_time", "over_time_rows", "segments", "segments_of"]
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,14 @@ def _ordered(phases: set[str]) -> list[str]:
 
 
 def segments(findings: Findings) -> list[Segment]:
-    """Measured phases in the order of a step. Shares as recorded; widths scaled so that the bar is full."""
-    known = {p: float(v) for p, v in findings.phases.items() if v is not None and svg.finite(v) and v > 0}
+    """Measured phases of a diagnosis. Shares as recorded."""
+    return segments_of(findings.phases, findings.throughput.step_s)
+
+
+def segments_of(shares: Mapping[str, float | None], step_s: float) -> list[Segment]:
+    """Measured phases in the order of a step, each as a share of it; widths scaled so that the bar is full."""
+    known = {p: float(v) for p, v in shares.items() if v is not None and svg.finite(v) and v > 0}
     total = sum(known.values())
-    step_s = findings.throughput.step_s
     return [
         Segment(
             phase,

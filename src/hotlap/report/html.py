@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hotlap import __version__
 from hotlap.records.causes import CAUSES
 from hotlap.records.findings import Finding
 from hotlap.report import chart_ladder, chart_phases, chart_proof, keep, units, words
+from hotlap.report.page import environment
 from hotlap.report.view import Report
 
 __all__ = ["render"]
@@ -21,38 +19,30 @@ MOST_PLACES = 6
 
 def render(report: Report) -> str:
     """The whole page. Sections whose documents are missing are left out, and named at the top."""
-    return _template().render(
-        report=report,
-        version=__version__,
-        units=units,
-        words=words,
-        hero=_hero(report),
-        segments=chart_phases.segments(report.findings) if report.findings else [],
-        over_time=chart_phases.over_time(report.findings) if report.findings else None,
-        over_time_rows=chart_phases.over_time_rows(report.findings) if report.findings else ([], []),
-        causes=[_cause(report, f) for f in report.findings.findings] if report.findings else [],
-        rungs=chart_ladder.rungs(report) if report.levers else [],
-        roof_at=chart_ladder.roof_position(report),
-        proof=_proof(report),
-        machine=_machine(report),
-        setup=_setup(report),
-        missing=words.missing(report),
-        plan_text=report.plan_text or (keep.plan_yaml(report.plan) if report.plan and report.plan.moves else ""),
-        keep=keep.keep_commands(report),
-        notes=report.all_notes,
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            report=report,
+            version=__version__,
+            units=units,
+            words=words,
+            hero=_hero(report),
+            segments=chart_phases.segments(report.findings) if report.findings else [],
+            over_time=chart_phases.over_time(report.findings) if report.findings else None,
+            over_time_rows=chart_phases.over_time_rows(report.findings) if report.findings else ([], []),
+            causes=[_cause(report, f) for f in report.findings.findings] if report.findings else [],
+            rungs=chart_ladder.rungs(report) if report.levers else [],
+            roof_at=chart_ladder.roof_position(report),
+            proof=_proof(report),
+            machine=_machine(report),
+            setup=_setup(report),
+            missing=words.missing(report),
+            plan_text=report.plan_text or (keep.plan_yaml(report.plan) if report.plan and report.plan.moves else ""),
+            keep=keep.keep_commands(report),
+            notes=report.all_notes,
+        )
     )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("hotlap.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html")
 
 
 def _hero(report: Report) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from hotlap import __version__
 from hotlap.records.proof import Quality
 from hotlap.records.seed_proof import SeedProof
 from hotlap.records.trials import Trial
 from hotlap.report import chart_proof, keep, seed_words, units, words
+from hotlap.report.page import environment
 from hotlap.report.view import Report
 
 __all__ = ["render"]
@@ -18,29 +17,26 @@ __all__ = ["render"]
 
 def render(report: Report) -> str:
     """The whole page of ``report.seed_proof``; without one it says how far the run got."""
-    environment = Environment(
-        loader=PackageLoader("hotlap.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     proof = report.seed_proof
-    return environment.get_template("seeds.html").render(
-        report=report,
-        proof=proof,
-        version=__version__,
-        units=units,
-        words=words,
-        lines=seed_words.proof_lines(proof) if proof is not None else [],
-        setup=seed_words.setup_line(proof) if proof is not None else "",
-        rows=[seed_words.seed_cells(proof, runs) for runs in proof.seeds] if proof is not None else [],
-        interval=chart_proof.interval(_shown(proof)) if proof is not None else None,
-        windows=chart_proof.windows([_trial(proof)]) if proof is not None else None,
-        losses=chart_proof.losses(_curves(proof)) if proof is not None else None,
-        loss_rows=chart_proof.loss_rows(_curves(proof)) if proof is not None else [],
-        facts=_facts(report, proof) if proof is not None else [],
-        plan_text=keep.plan_yaml(proof.plan) if proof is not None else "",
+    return (
+        environment()
+        .get_template("seeds.html")
+        .render(
+            report=report,
+            proof=proof,
+            version=__version__,
+            units=units,
+            words=words,
+            lines=seed_words.proof_lines(proof) if proof is not None else [],
+            setup=seed_words.setup_line(proof) if proof is not None else "",
+            rows=[seed_words.seed_cells(proof, runs) for runs in proof.seeds] if proof is not None else [],
+            interval=chart_proof.interval(_shown(proof)) if proof is not None else None,
+            windows=chart_proof.windows([_trial(proof)]) if proof is not None else None,
+            losses=chart_proof.losses(_curves(proof)) if proof is not None else None,
+            loss_rows=chart_proof.loss_rows(_curves(proof)) if proof is not None else [],
+            setup_facts=_facts(report, proof) if proof is not None else [],
+            plan_text=keep.plan_yaml(proof.plan) if proof is not None else "",
+        )
     )
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from hotlap.cli.arguments import add_output, check_json_folder, duration, positive, share
 from hotlap.cli.prepare import new_run, status_of
-from hotlap.cli.saved import load_report
 from hotlap.cli.show import console, publish
 from hotlap.inject.run_script import check_command
 from hotlap.lap.check import check
@@ -26,6 +25,7 @@ from hotlap.records.errors import EXIT_FAILED, HotlapError
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report import check_words
 from hotlap.report.progress import Live
+from hotlap.report.saved import load_report
 from hotlap.trial import sandbox
 
 NAME = "check"

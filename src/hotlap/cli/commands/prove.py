@@ -14,7 +14,6 @@ from pathlib import Path
 
 from hotlap.cli.arguments import add_output, add_sandbox, check_json_folder, positive, share
 from hotlap.cli.prepare import new_run, status_of
-from hotlap.cli.saved import load_report
 from hotlap.cli.show import console, publish
 from hotlap.inject.run_script import check_command
 from hotlap.lap.options import Options
@@ -24,6 +23,7 @@ from hotlap.plan.file import load_valid_plan
 from hotlap.records.errors import EXIT_FAILED, EXIT_USAGE, HotlapError
 from hotlap.records.seed_proof import Stop
 from hotlap.report.progress import Live
+from hotlap.report.saved import load_report
 from hotlap.report.seed_words import seed_line
 from hotlap.trial import sandbox
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hotlap.cli.saved import find_run, load_report
+from hotlap.cli.saved import find_run
 from hotlap.cli.show import publish
+from hotlap.report.saved import load_report
 
 NAME = "report"
 HELP = "show a run's report again"

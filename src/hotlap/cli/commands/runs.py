@@ -7,13 +7,13 @@ from pathlib import Path
 
 from rich.table import Table
 
-from hotlap.cli.saved import load_report
 from hotlap.cli.show import console
 from hotlap.records.errors import HotlapError
 from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, list_runs
 from hotlap.report import units
+from hotlap.report.saved import load_report
 
 NAME = "runs"
 HELP = "list the runs that are kept"

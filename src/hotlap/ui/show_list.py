@@ -1,0 +1,85 @@
+"""The list of runs: newest first, one row each, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotlap.report import units
+from hotlap.report.keep import command_text
+from hotlap.report.view import Report
+from hotlap.ui.line import Line
+
+__all__ = ["MOST_ROWS", "Row", "matching", "newest_first", "row", "script_title", "status_words"]
+
+MOST_ROWS = 400
+"""Rows of one page; the filter looks in all runs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is shown of one run. Empty: not measured."""
+
+    name: str
+    script: str
+    started: str
+    kind: str
+    status: str
+    css: str
+    per_s: str
+    unit: str
+    roof: str
+    speedup: str
+    command: str
+    problem: str
+
+
+def newest_first(lines: list[Line]) -> list[Line]:
+    """By the time that the run says it started, else by its name, which begins with a time."""
+    return sorted(lines, key=lambda line: (_digits(line.started or line.name), line.name), reverse=True)
+
+
+def _digits(text: str) -> str:
+    return "".join(c for c in text if c.isascii() and c.isdigit())[:14]
+
+
+def matching(lines: list[Line], words: str) -> list[Line]:
+    """Those that have every word in their name, command, kind or status."""
+    wanted = words.lower().split()
+    return [line for line in lines if all(word in line.text for word in wanted)]
+
+
+def script_title(command: list[str]) -> str:
+    """What the script is called."""
+    return Report(command=command).script
+
+
+def status_words(status: str, exit_code: int | None, silent_s: float | None) -> tuple[str, str]:
+    """A status in words, and the class that colours it."""
+    if status == "running":
+        return ("running", "now") if silent_s is None else (f"running, silent for {units.seconds(silent_s)}", "warn")
+    if status == "finished" and exit_code:
+        return f"finished, exit code {exit_code}", "warn"
+    return status, {"finished": "good", "interrupted": "warn"}.get(status, "bad")
+
+
+def row(line: Line, silent_s: float | None) -> Row:
+    """A run's row."""
+    status, css = status_words(line.status, line.exit_code, silent_s)
+    if line.drifts:
+        status += f", {line.drifts} drift{'' if line.drifts == 1 else 's'}"
+    per_s = line.samples_per_s if line.samples_per_s is not None else line.steps_per_s
+    speedup = line.speedup
+    return Row(
+        name=line.name,
+        script=script_title(list(line.command)) if line.command else line.name,
+        started=line.started,
+        kind=line.kind,
+        status=status,
+        css=css,
+        per_s=units.per_s(per_s) if per_s is not None else "",
+        unit="samples/s" if line.samples_per_s is not None else "steps/s",
+        roof=units.share(line.roof_share) if line.roof_share is not None else "",
+        speedup=units.ratio_interval(speedup.ratio, speedup.low, speedup.high) if speedup is not None else "",
+        command=command_text(list(line.command)),
+        problem=line.problem,
+    )

@@ -1,0 +1,86 @@
+"""A look at a timeline: bounded, and right where it can be checked against all of its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hotlap.records.errors import RecordError
+from hotlap.records.timeline import read_timeline
+from hotlap.testing.run_folders import timeline_text
+from hotlap.ui import glimpse
+from hotlap.ui.glimpse import MOST_POINTS, look, trained
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_long_run_is_looked_at_in_places_and_every_point_is_a_row_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = timeline_text(1_000_000)
+    path = written(tmp_path / "1.jsonl", text)
+    read = 0
+
+    def counted(file: object, at: int, size: int) -> bytes:
+        nonlocal read
+        raw = genuine(file, at, size)  # type: ignore[arg-type]
+        read += len(raw)
+        return raw
+
+    genuine = glimpse._read
+    monkeypatch.setattr(glimpse, "_read", counted)
+    found = look(path)
+    assert found is not None and found.steps == 1_000_000
+    assert read < len(text) * 0.8 and read <= 3000 * 4096 + glimpse.TAIL_BYTES
+    assert 500 < len(found.starts) <= MOST_POINTS
+    rows = {int(line.split('"i":')[1].split(",")[0]): int(line.split('"t":')[1].split(",")[0])
+            for line in text.splitlines()[1:] if '"k":"step"' in line}  # fmt: skip
+    assert all(rows[step] == at for step, at in found.starts[:-1])
+    gaps = [b[0] - a[0] for a, b in zip(found.starts, found.starts[1:], strict=False)]
+    assert max(gaps) < 10_000  # evenly over the steps: nothing of the run is left out
+
+
+def test_a_short_run_has_every_step_and_the_numbers_of_all_its_rows(tmp_path: Path) -> None:
+    path = written(tmp_path / "1.jsonl", timeline_text(500))
+    found, whole = look(path), read_timeline(path)
+    assert found is not None and whole is not None
+    assert found.starts[:-1] == [(row.i, row.t) for row in whole.step]
+    assert found.recent.step == whole.step and not found.ended
+    assert found.train_s == (whole.step[-1].t + whole.step[-1].w - whole.step[0].t) / 1e9
+
+
+def test_a_row_that_is_being_written_waits(tmp_path: Path) -> None:
+    text = timeline_text(30)
+    whole, torn = look(written(tmp_path / "1.jsonl", text)), look(written(tmp_path / "2.jsonl", text[:-40]))
+    assert whole is not None and torn is not None and (whole.steps, torn.steps) == (30, 29)
+    assert look(written(tmp_path / "3.jsonl", text[:50])) is None
+    assert look(written(tmp_path / "4.jsonl", "")) is None
+
+
+def test_long_rows_at_the_end_do_not_hide_the_last_steps(tmp_path: Path) -> None:
+    tail = '{"k":"note","what":"x","why":"' + "y" * 200_000 + '"}\n'
+    found = look(written(tmp_path / "1.jsonl", timeline_text(2000) + tail))
+    assert found is not None and found.recent.step and found.steps == 2000
+
+
+@pytest.mark.parametrize("tail", ['{"k":"step","i":"x"}\n', "nonsense\n", '{"k":"what"}\n', "\udcff\n"])
+def test_a_corrupt_end_is_an_error_that_names_the_place(tmp_path: Path, tail: str) -> None:
+    path = tmp_path / "1.jsonl"
+    path.write_bytes((timeline_text(10) + tail).encode("utf-8", "surrogateescape"))
+    with pytest.raises(RecordError, match="from the end"):
+        look(path)
+
+
+def test_the_first_rank_that_trains_and_has_not_ended_is_shown(tmp_path: Path) -> None:
+    written(tmp_path / "a.jsonl", timeline_text(90, rank=1))
+    written(tmp_path / "b.jsonl", timeline_text(50) + '{"k":"end","t":1,"reason":"exit"}\n')
+    written(tmp_path / "c.jsonl", timeline_text(20))
+    found = trained(tmp_path)
+    assert found is not None and found.header.rank == 0 and found.steps == 20
+    (tmp_path / "c.jsonl").unlink()
+    found = trained(tmp_path)
+    assert found is not None and found.steps == 50 and found.ended
