@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hotlap.lever.readers import cached_reader, cached_sound_read
 from hotlap.lever.sample_codec import pack, unpack
 from hotlap.lever.sample_proof import deterministic
 from hotlap.testing.lever_kit import machine_of
+from hotlap.testing.lever_target import LocalTarget
 
 
 @pytest.fixture
@@ -46,6 +48,42 @@ def test_second_read_is_a_copy_from_the_cache(cache: FileCache, tmp_path: Path) 
     second = load(path)
     second[0] = 99.0
     assert len(calls) == 1 and numpy.array_equal(first, load(path))
+
+
+def test_arrays_of_an_archive_are_decoded_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    numpy.savez_compressed(path, image=numpy.arange(12.0).reshape(3, 4), label=7, words=numpy.array(["a", "b"]))
+    archive, real = numpy.lib.npyio.NpzFile, numpy.lib.npyio.NpzFile.__getitem__
+    before = (numpy.load, real)
+    with LocalTarget(str(tmp_path)) as target:
+        cache_decode.apply(target, {"max_bytes": 1 << 22})
+        seen = []
+        for _ in range(3):
+            with numpy.load(path) as item:
+                image, label = item["image"], int(item["label"])
+                assert (
+                    item.f.image.shape == (3, 4)
+                    and item["words"].tolist() == ["a", "b"]
+                    and sorted(item) == sorted(item.files)
+                )
+                seen.append((image.copy(), label))
+                image[:] = -1.0
+            with pytest.raises((AttributeError, ValueError, TypeError)):
+                item["image"]
+        assert all(label == 7 and numpy.array_equal(image, seen[0][0]) for image, label in seen)
+        numpy.savez_compressed(path, image=numpy.zeros(2), label=8)
+        os.utime(path, ns=(time.time_ns(), time.time_ns() + 1_000_000))
+        assert numpy.load(path)["image"].tolist() == [0.0, 0.0]
+        with pytest.raises(KeyError, match="nothing"):
+            numpy.load(path)["nothing"]
+        opened = numpy.load(path)
+        monkey = zipfile.ZipFile.open
+        try:
+            zipfile.ZipFile.open = None  # type: ignore[assignment,method-assign]
+            assert opened["image"].tolist() == [0.0, 0.0], "from memory"
+        finally:
+            zipfile.ZipFile.open = monkey  # type: ignore[method-assign]
+    assert (numpy.load, archive.__getitem__) == before
 
 
 def test_a_changed_file_is_read_anew(cache: FileCache, tmp_path: Path) -> None:

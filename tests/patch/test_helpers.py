@@ -37,6 +37,22 @@ def test_a_file_is_decoded_once_and_each_caller_has_a_copy(tmp_path: Path) -> No
     assert decode_once(BIG, read, str(path)).tolist() == [1, 2, 3, 4, 5, 6] and len(calls) == 3
 
 
+def test_arrays_of_an_archive_are_decoded_once(tmp_path: Path) -> None:
+    path, calls = tmp_path / "a.npz", []
+    np.savez_compressed(path, image=np.arange(6.0), label=7)
+
+    def read(name: str) -> object:
+        calls.append(name)
+        return np.load(name)
+
+    for _ in range(3):
+        with decode_once(BIG, read, str(path)) as item:
+            assert item["image"].tolist() == [0, 1, 2, 3, 4, 5] and int(item["label"]) == 7
+            assert item.files == ["image", "label"] and item.f.image.sum() == 15 and "label" in item
+            item["image"][:] = -1
+    assert len(calls) == 1
+
+
 def test_what_does_not_fit_is_read_as_before(tmp_path: Path) -> None:
     path, calls = tmp_path / "a.npy", []
     np.save(path, np.arange(6))

@@ -10,7 +10,7 @@ from typing import Any
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.sample_codec import copied, pack, unpack
 
-__all__ = ["cached_image_load", "cached_reader", "cached_sound_read", "file_key"]
+__all__ = ["cached_image_load", "cached_reader", "cached_sound_read", "file_key", "through"]
 
 _WHOLE_FILE_BYTES = 8 << 20
 """Sound files up to this size are decoded whole for a part of them."""
@@ -43,7 +43,8 @@ def _simple(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool | type)
 
 
-def _through(cache: FileCache, key: str, read: Callable[[], Any]) -> Any:
+def through(cache: FileCache, key: str, read: Callable[[], Any]) -> Any:
+    """What the cache holds under ``key``, a copy of the caller's own; else what ``read`` gives, kept if it can be."""
     kept = cache.value(key)
     if kept is not None:
         return copied(kept)
@@ -86,7 +87,7 @@ def cached_reader(
         key = file_key(args[0]) if how is not None else None
         if key is None:
             return read(*args, **kwargs)
-        return _through(cache, f"{how}|{key}", lambda: read(*args, **kwargs))
+        return through(cache, f"{how}|{key}", lambda: read(*args, **kwargs))
 
     return reader
 

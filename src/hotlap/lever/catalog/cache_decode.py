@@ -5,10 +5,10 @@ Evidence: The step waits while samples are decoded or read from storage, epoch a
 Gain: After the first epoch a sample costs one copy from memory in place of its decoding: the load time falls by the
 decode time, times the share of the files that fit.
 
-Runtime: The well-known readers (PIL image loading, cv2.imread, soundfile.read, scipy.io.wavfile.read, numpy.load,
-torchaudio.load) look into a cache of files in memory first, shared by all workers and epochs. The key is path,
-modification time, size and arguments, so random augmentation stays random and a changed file is read anew. Callers get
-their own copy. The cache is bounded; what does not fit is decoded as before.
+Runtime: The well-known readers (PIL image loading, cv2.imread, soundfile.read, scipy.io.wavfile.read, numpy.load with
+the arrays of .npz archives, torchaudio.load) look into a cache of files in memory first, shared by all workers and
+epochs. The key is path, modification time, size and arguments, so random augmentation stays random and a changed file
+is read anew. Callers get their own copy. The cache is bounded; what does not fit is decoded as before.
 
 Source: Decode once into an array on disk or in memory (numpy.save, a packed file), and read that in __getitem__.
 
@@ -22,6 +22,7 @@ import os
 from types import ModuleType
 from typing import Any
 
+from hotlap.lever.archives import cached_member, with_key
 from hotlap.lever.checks import check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
@@ -111,11 +112,17 @@ def apply(target: Target, setting: Setting) -> None:
 
         return install
 
+    def arrays(module: ModuleType) -> None:
+        read = cached_reader(cache, "numpy.load", module.load, ("mmap_mode", "allow_pickle"))
+        archive = module.lib.npyio.NpzFile
+        swap(module, "load", with_key(archive, read))
+        target.replace(archive, "__getitem__", cached_member(cache, archive.__getitem__))
+
     target.on_import("PIL.ImageFile", images)
     target.on_import("soundfile", lambda m: swap(m, "read", cached_sound_read(cache, m.read)))
     target.on_import("cv2", plain("imread"))
     target.on_import("scipy.io.wavfile", plain("read", "mmap"))
-    target.on_import("numpy", plain("load", "mmap_mode", "allow_pickle"))
+    target.on_import("numpy", arrays)
     target.on_import("torchaudio", plain("load"))
     counted: list[bool] = []
 

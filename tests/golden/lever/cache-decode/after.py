@@ -5,6 +5,7 @@ import pickle
 import shutil
 import tempfile
 import threading
+import types
 from typing import Any
 from PIL import Image
 from torch.utils.data import Dataset
@@ -28,6 +29,22 @@ def _decoded_folder() -> str:
 DECODED_FOLDER = _decoded_folder()
 
 
+class DecodedArrays(dict):  # type: ignore[type-arg]
+    """What an .npz archive holds, decoded; it is used as ``numpy.load`` gives it."""
+
+    files = property(list)
+    f = property(lambda self: types.SimpleNamespace(**self))
+
+    def __enter__(self) -> "DecodedArrays":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def decode_once(max_bytes: int, read: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
     """``read(path, …)``, kept in memory up to ``max_bytes`` in all; each caller gets a copy of its own."""
     if not isinstance(path, (str, os.PathLike)):
@@ -41,6 +58,8 @@ def decode_once(max_bytes: int, read: Any, path: Any, *args: Any, **kwargs: Any)
         with open(kept, "rb") as file:
             return pickle.load(file)
     value = read(path, *args, **kwargs)
+    if hasattr(value, "files") and hasattr(value, "zip"):  # an .npz archive decodes each array when it is asked for
+        value = DecodedArrays(value)
     if hasattr(value, "load") and hasattr(value, "copy"):  # an image that is read when it is first looked at
         value.load()
         value = value.copy()
