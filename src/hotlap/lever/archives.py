@@ -1,4 +1,4 @@
-"""The arrays of ``.npz`` archives through the cache: ``numpy.load`` only opens one, and decodes each when asked for it."""
+"""Arrays of ``.npz`` archives through the cache: ``numpy.load`` only opens one, and decodes each when asked."""
 
 from __future__ import annotations
 
