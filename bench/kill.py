@@ -74,8 +74,9 @@ def undisturbed(victim: Victim, array: Path) -> float:
         return took_s
 
 
-def kill_once(victim: Victim, after_s: float, array: Path, go_on: bool) -> dict[str, Any]:
-    """One kill and what it left. ``go_on``: the next command is a real one, not only its reading."""
+def kill_once(victim: Victim, takes_s: float, array: Path, go_on: bool) -> dict[str, Any]:
+    """One kill, at a random moment of ``takes_s``, and what it left. ``go_on``: the next command is really run."""
+    after_s = random.uniform(0.0, takes_s)
     with tempfile.TemporaryDirectory() as base:
         folder, mark = Path(base) / "user", uuid.uuid4().hex
         folder.mkdir()
@@ -100,7 +101,7 @@ def kill_once(victim: Victim, after_s: float, array: Path, go_on: bool) -> dict[
         wrong["no scratch"] = sorted(left_in_memory & _orphans()) if go_on else []
         for line in left:
             os.kill(int(line.split()[0]), 9)
-    return {"command": victim.name, "after_s": after_s, "ended": ended, "went_on": go_on,
+    return {"command": victim.name, "after_s": after_s, "takes_s": takes_s, "ended": ended, "went_on": go_on,
             "wrong": {check: found for check, found in wrong.items() if found}}  # fmt: skip
 
 
@@ -152,18 +153,20 @@ def main() -> int:
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.log.read_text().splitlines()] if args.log and args.log.exists() else []
     chosen = [victim for victim in VICTIMS if not args.only or victim.name in args.only]
-    until, draw = time.monotonic() + args.seconds, random.Random()
+    until = time.monotonic() + args.seconds
     with tempfile.TemporaryDirectory() as folder:
         array = Path(folder) / "rows.npy"
-        takes = {victim.name: undisturbed(victim, array) for victim in chosen} if len(rows) < args.n else {}
+        takes = {row["command"]: row["takes_s"] for row in rows}
+        for victim in chosen if len(rows) < args.n else []:
+            if victim.name not in takes:
+                takes[victim.name] = undisturbed(victim, array)
         print("undisturbed: " + ", ".join(f"{name} {s:.1f} s" for name, s in takes.items()), flush=True)
 
         def one(number: int) -> dict[str, Any] | None:
             victim = chosen[number % len(chosen)]
             if time.monotonic() > until:
                 return None
-            after_s = draw.uniform(0.0, takes[victim.name])
-            return kill_once(victim, after_s, array, number // len(chosen) % args.next_every == 0)
+            return kill_once(victim, takes[victim.name], array, number // len(chosen) % args.next_every == 0)
 
         with ThreadPoolExecutor(args.jobs) as pool:
             for row in pool.map(one, range(len(rows), args.n)):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hotlap.cli.saved import load_report
+from hotlap.report.saved import load_report
 from hotlap.inject.run_script import script_of
 from hotlap.plan.file import load_plan
 from hotlap.records.errors import HotlapError

@@ -55,6 +55,9 @@ def simulated(n: int, few: int, folder: Path | None, seed: int) -> dict[str, Any
             rows[f"{truth:g}"] = {
                 "kept": rate(sum(lap.kept for lap in laps), len(laps)),
                 "claimed by a proof": rate(sum(lap.claimed for lap in laps), len(laps)),
+                "claimed, of those kept": rate(
+                    sum(lap.kept and lap.claimed for lap in laps), max(1, sum(lap.kept for lap in laps))
+                ),
                 "kept and claimed": rate(sum(lap.kept and lap.claimed for lap in laps), len(laps)),
                 "launches": float(np.mean([lap.launches for lap in laps])),
             }
@@ -128,7 +131,8 @@ def main() -> None:
               f"{told(claimed['1.03'])}; 90 % would see {row['least ratio seen by 90 %']:.2f}x")  # fmt: skip
     for name, row in machines.items():
         at = row["by true ratio"]
-        print(f"{name}: false faster {told(at['1']['kept and claimed'])}; 3 % seen {told(at['1.03']['kept'])} by the "
+        print(f"{name}: false faster {told(at['1']['kept and claimed'])}, of those kept "
+              f"{told(at['1']['claimed, of those kept'])}; 3 % seen {told(at['1.03']['kept'])} by the "
               f"search, {told(at['1.03']['claimed by a proof'])} by the proof, which would need "
               f"{needed[name] or f'more than {PAIRS[-1]}'} pairs of launches")  # fmt: skip
     for name, row in verdicts.items():

@@ -20,7 +20,7 @@ from hotlap.lap.options import Options
 from hotlap.lap.prove import FIRST_S, LAUNCHES_UNTIL
 from hotlap.lap.search import MEASURE_S, SEARCH_UNTIL
 from hotlap.plan.choose import choose
-from hotlap.proof.speedup import ratio_interval
+from hotlap.proof.speedup import LEVEL, STEERING_LEVEL, ratio_interval
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial import design
 
@@ -85,6 +85,7 @@ class Simulated:
     def compare(self, seconds: float, stop_early: bool, candidate_first: bool = False) -> Trial:
         """The turns of one pair of launches, as trial/compare takes them."""
         budget = replace(WINDOWS, seconds=seconds, stop_early=stop_early, precision=Question("", 0.0).precision)
+        level = STEERING_LEVEL if stop_early else LEVEL
         turn = design.turn_s(STEP_S, DROP_STEPS, budget)
         latest_s = seconds * (1 + budget.patience)
         shape = self.setup.noise.windows(self.g, 2 * budget.max_pairs)
@@ -96,14 +97,14 @@ class Simulated:
             windows.append(self._window(shape, len(windows), candidate_first))
             spent += turn
             if len(windows) % 2 == 0 and design.counted_pairs(windows) >= budget.min_pairs:
-                before, last = last, ratio_interval(windows)
+                before, last = last, ratio_interval(windows, level=level)
                 if design.enough(last, before, design.counted_pairs(windows), budget):
                     break
             told = design.counted_pairs(windows) >= budget.min_pairs and not design.worth_more_time(last, budget)
             if spent > latest_s or (spent > seconds and told):
                 break
         self.clock_s += spent
-        found = ratio_interval(windows)
+        found = ratio_interval(windows, level=level)
         return Trial("simulated", {}, "failed" if found is None else "measured", interval=found, windows=windows)
 
     def _window(self, shape: np.ndarray, number: int, candidate_first: bool) -> Window:
@@ -132,8 +133,7 @@ def one_lap(setup: Setup, g: np.random.Generator) -> Outcome:
     session.launch()
     trial = session.compare(MEASURE_S, True)
     session.clock_s = SEARCH_UNTIL * setup.budget_s
-    session.luck = {arm: setup.noise.launch(g) for arm in ("baseline", "candidate")}
-    launches = Launches(session.compare(FIRST_S, False))
+    launches = Launches(session.compare(FIRST_S, False))  # the very processes that the search found good
     session.clock_s += ROOF_S
     real, lap_launches.measure = lap_launches.measure, _measure  # type: ignore[assignment]
     try:

@@ -11,12 +11,14 @@ of twenty stretches (neighbouring samples say the same), with its 95 % interval,
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,8 +170,10 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help="write bench/results/soak.json")
     args = parser.parse_args()
     day = args.hours / 24
-    run = None if args.skip_real else real(int(day * STEPS_PER_DAY))
-    watched = None if args.skip_guard else guard(args.hours, args.look)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:  # neither is about time
+        first = None if args.skip_real else pool.submit(real, int(day * STEPS_PER_DAY))
+        second = None if args.skip_guard else pool.submit(guard, args.hours, args.look)
+        run, watched = (None if part is None else part.result() for part in (first, second))
     figures = {"hours": args.hours, "run": run, "guard": watched, "timeline_limit_bytes": LIMIT_BYTES,
                "flat_mib_per_day": FLAT_MIB_PER_DAY}  # fmt: skip
     if args.save:

@@ -26,7 +26,8 @@ def power_rows(document: dict[str, Any]) -> Rows:
     ]
     for name, row in f["machines"].items():
         at = row["by true ratio"]
-        found.append((f'false "faster", simulated, {name}', _rate(at["1"]["kept and claimed"])))
+        words = f"{_rate(at['1']['kept and claimed'])}; of the levers kept {_rate(at['1']['claimed, of those kept'])}"
+        found.append((f'false "faster", simulated, {name}', words))
         needed = f["launches_for_3_percent"][name]
         more = f"a proof needs {needed} pairs of launches" if needed else "no number of launches tried is enough"
         words = f"search {_rate(at['1.03']['kept'])}, proof {_rate(at['1.03']['claimed by a proof'])}; {more}"
