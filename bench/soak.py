@@ -116,18 +116,25 @@ def _sampled(command: Sequence[str], folder: Path, day_share: float) -> dict[str
     return {"own": [(s, a) for s, a, _ in share], "below": [(s, b) for s, _, b in share if b]}
 
 
-def real(steps: int) -> dict[str, Any]:
-    """The script under `hotlap run`, and bare."""
+def bare(steps: int) -> dict[str, float]:
+    """The script by itself."""
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "soak.py").write_text(SCRIPT)
+        found = _sampled([sys.executable, "soak.py", str(steps)], Path(name), steps / STEPS_PER_DAY)
+    return vars(slope(found["own"]))
+
+
+def watched(steps: int) -> dict[str, Any]:
+    """The script under `hotlap run`."""
     day_share = steps / STEPS_PER_DAY
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "soak.py").write_text(SCRIPT)
         script = [sys.executable, "soak.py", str(steps)]
-        watched = _sampled([sys.executable, "-m", "hotlap", "run", "--", *script], folder, day_share)
+        found = _sampled([sys.executable, "-m", "hotlap", "run", "--", *script], folder, day_share)
         size = sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
-        bare = _sampled(script, folder, day_share)
-    return {"steps": steps, "script": vars(slope(watched["below"])), "hotlap": vars(slope(watched["own"])),
-            "bare_script": vars(slope(bare["own"])), "timeline_bytes": size}  # fmt: skip
+    return {"steps": steps, "script": vars(slope(found["below"])), "hotlap": vars(slope(found["own"])),
+            "timeline_bytes": size}  # fmt: skip
 
 
 def guard(hours: float, look_s: float) -> dict[str, Any]:
@@ -169,12 +176,13 @@ def main() -> int:
     parser.add_argument("--skip-guard", action="store_true", help="only `hotlap run` over so many real steps")
     parser.add_argument("--save", action="store_true", help="write bench/results/soak.json")
     args = parser.parse_args()
-    day = args.hours / 24
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:  # neither is about time
-        first = None if args.skip_real else pool.submit(real, int(day * STEPS_PER_DAY))
-        second = None if args.skip_guard else pool.submit(guard, args.hours, args.look)
-        run, watched = (None if part is None else part.result() for part in (first, second))
-    figures = {"hours": args.hours, "run": run, "guard": watched, "timeline_limit_bytes": LIMIT_BYTES,
+    steps = int(args.hours / 24 * STEPS_PER_DAY)
+    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:  # none of them is about time
+        parts = [] if args.skip_real else [pool.submit(watched, steps), pool.submit(bare, steps)]
+        looked = None if args.skip_guard else pool.submit(guard, args.hours, args.look)
+        run = {**parts[0].result(), "bare_script": parts[1].result()} if parts else None
+        guarded = None if looked is None else looked.result()
+    figures = {"hours": args.hours, "run": run, "guard": guarded, "timeline_limit_bytes": LIMIT_BYTES,
                "flat_mib_per_day": FLAT_MIB_PER_DAY}  # fmt: skip
     if args.save:
         save("soak", figures)
@@ -182,10 +190,10 @@ def main() -> int:
     if run is not None:
         slopes += [("script under hotlap run", run["script"]), ("hotlap run itself", run["hotlap"])]
         print(_line(f"the script alone, {run['steps']:,} steps", run["bare_script"]))
-    if watched is not None:
-        slopes += [(f"guard over {args.hours:g} h, {watched['looks']:,} looks", watched["guard"])]
-        print(f"the guard said {watched['lines_said']} lines")
-    sizes = [found["timeline_bytes"] for found in (run, watched) if found is not None]
+    if guarded is not None:
+        slopes += [(f"guard over {args.hours:g} h, {guarded['looks']:,} looks", guarded["guard"])]
+        print(f"the guard said {guarded['lines_said']} lines")
+    sizes = [found["timeline_bytes"] for found in (run, guarded) if found is not None]
     for name, found in slopes:
         print(_line(name, found))
     print(f"timeline: {', '.join(f'{size / 2**20:.1f} MiB' for size in sizes)}, at most {LIMIT_BYTES / 2**20:.0f} MiB")
