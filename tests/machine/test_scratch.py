@@ -23,12 +23,14 @@ def test_a_killed_owners_folder_is_removed_and_a_living_ones_is_not() -> None:
     try:
         assert theirs.is_dir() and (theirs / "cache").exists()
         owner.kill()
-        owner.communicate()
+        owner.wait()
         second = make_scratch()
         assert not theirs.exists() and first.is_dir()
         remove_scratch(second)
         assert not second.exists()
     finally:
+        owner.kill()
+        owner.communicate()
         remove_scratch(first)
 
 
