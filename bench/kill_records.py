@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hotlap.report.saved import load_report
 from hotlap.inject.run_script import script_of
 from hotlap.plan.file import load_plan
 from hotlap.records.errors import HotlapError
 from hotlap.records.run_folder import ROOT, RunFolder
 from hotlap.records.timeline import read_timeline
+from hotlap.report.saved import load_report
 
 __all__ = ["alive", "contents", "strays", "unreadable"]
 
