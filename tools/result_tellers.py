@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from reliability_tellers import fuzz_rows, kill_rows, power_rows, soak_rows
 from result_values import rows, spread, value
 
 from hotlap.report import units
@@ -137,10 +138,14 @@ def _ladder(document: dict[str, Any]) -> Told:
 TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "demo": _demo,
     "frameworks": _frameworks,
+    "fuzz": lambda document: Told(fuzz_rows(document)),
     "harmless": _harmless,
     "honesty": _honesty,
+    "kill": lambda document: Told(kill_rows(document)),
     "ladder": _ladder,
     "lint": _lint,
     "overhead": _overhead,
+    "power": lambda document: Told(power_rows(document)),
+    "soak": lambda document: Told(soak_rows(document)),
 }
 """By the beginning of the file's name; for all others, everything is told by its own name."""

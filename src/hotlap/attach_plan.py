@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -23,6 +21,7 @@ def attach_plan(path: str) -> None:
     from hotlap.inject.guest import attach_call
     from hotlap.lever.registry import levers
     from hotlap.machine.facts import read_machine
+    from hotlap.machine.scratch import make_scratch, remove_scratch
     from hotlap.plan.file import load_valid_plan
     from hotlap.plan.knobs import by_hand
     from hotlap.records.call import ENV, Call
@@ -40,13 +39,13 @@ def attach_plan(path: str) -> None:
         for name, value in levers()[move.lever].environment(move.setting).items():
             if os.environ.get(name) != value:
                 warnings.warn(f"hotlap: {move.lever} wants {name}={value} set before Python starts", stacklevel=3)
-    shm = Path("/dev/shm")
-    scratch = tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None)
+    scratch = make_scratch()
     owner = os.getpid()
 
     def remove() -> None:
         if os.getpid() == owner:  # not in a forked worker
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_scratch(scratch)
 
     atexit.register(remove)
-    attach_call(Call(scratch, mode="run", moves=moves, stack_hz=0.0, cores=machine.cores, scratch=scratch))
+    folder = str(scratch)
+    attach_call(Call(folder, mode="run", moves=moves, stack_hz=0.0, cores=machine.cores, scratch=folder))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from pack_support import RAGGED, Rows, mixed
 
@@ -37,14 +38,15 @@ class Slow:
     def fingerprint(self): return "slow"
 
 if __name__ == "__main__":
-    pack(Slow(), sys.argv[1], PackSettings(chunk_bytes=2000, part_bytes=8000))
+    pack(Slow(), sys.argv[1], PackSettings(int(sys.argv[4]), chunk_bytes=2000, part_bytes=8000))
 """
 
 
-def run_slow(tmp_path: Path, wait_s: str) -> subprocess.Popen[bytes]:
+def run_slow(tmp_path: Path, wait_s: str, processes: int = 1) -> subprocess.Popen[bytes]:
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
-    return subprocess.Popen([sys.executable, str(script), str(tmp_path / "p"), str(tmp_path / "log"), wait_s])
+    words = [str(script), str(tmp_path / "p"), str(tmp_path / "log"), wait_s, str(processes)]
+    return subprocess.Popen([sys.executable, *words])
 
 
 def test_a_killed_packing_is_no_pack_and_goes_on(tmp_path: Path) -> None:
@@ -66,6 +68,22 @@ def test_a_killed_packing_is_no_pack_and_goes_on(tmp_path: Path) -> None:
     assert read_again < 60 - 10, "finished parts must not be packed again"
     assert verify(tmp_path / "p") == []
     assert not [p for p in (tmp_path / "p").iterdir() if p.name.startswith(".")], "nothing temporary may be left"
+
+
+def test_processes_of_a_killed_packing_end_too(tmp_path: Path) -> None:
+    first = run_slow(tmp_path, "0.05", processes=2)
+    whole, deadline = psutil.Process(first.pid), time.monotonic() + 60
+    log = tmp_path / "log"
+    while not log.exists() or len(log.read_text().splitlines()) < 3:  # the first row is asked for by the packer itself
+        assert time.monotonic() < deadline and first.poll() is None
+        time.sleep(0.01)
+    below = whole.children(recursive=True)
+    first.kill()
+    first.wait()
+    _, alive = psutil.wait_procs(below, timeout=20)
+    for process in alive:
+        process.kill()
+    assert len(below) >= 2 and not alive
 
 
 def test_another_source_does_not_continue_an_interrupted_packing(tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ def edited(old: str, new: str) -> str:
         (edited("{dtype: bf16}", "{dtype: bf16"), ["not valid YAML"]),
         ("", ["no keys"]),
         ("- 1", ["no keys"]),
+        (edited("script: ", "script: 2026-13-01 #"), ["not what it looks like", "month"]),
+        (edited("script: ", 'script: !!int "" #'), ["not what it looks like"]),
+        (edited("script: ", "script: !!bool maybe #"), ["not what it looks like"]),
+        (edited("script: ", "script: " + "[" * 5000), ["nests too deeply"]),
+        (edited("{dtype: bf16}", "&a {dtype: bf16}").replace("{max_bytes", "{b: *a, max_bytes"), ["alias"]),
     ],
 )
 def test_errors_name_the_place(text: str, words: list[str]) -> None:

@@ -24,6 +24,9 @@ COMMAND = ["torchrun", "-b", "1", "train.py", "--batch-size", "24", "--lr=0.1", 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "config.yaml").write_text("trainer:\n  test_interval: 1  # each\n  name: a\n")
+    (tmp_path / "stages.json").write_text('{"stages": [1, 2]}')
+    (tmp_path / "odd.yaml").write_text('a: !!int ""\n')
+    (tmp_path / "deep.json").write_text("[" * 100_000)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -67,6 +70,11 @@ def test_an_option_is_changed_in_its_own_form(option: str, before: str | None, a
         ("val=trainer.interval={1,2}@config.yaml", "no key 'trainer.interval'"),
         ("val=trainer={1,2}@config.yaml", "no single value"),
         ("last=trainer.epochs= {1,2}@train.py", "cannot be read"),
+        ("a=" + " " * 20_000 + "x", "it is not NAME="),  # in linear time
+        ("val=trainer.\u00b2={1,2}@config.yaml", "no key"),
+        ("val=stages.\u00b2={1,2}@stages.json", "no key"),
+        ("val=a={1,2}@odd.yaml", "cannot be read"),
+        ("val=a={1,2}@deep.json", "cannot be read"),
     ],
 )
 def test_errors_are_for_people(text: str, words: str) -> None:

@@ -150,3 +150,23 @@ def test_schemas() -> None:
 
 def test_schema_is_written_with_each_document() -> None:
     assert json.loads(dumps(Plan([])))["schema"] == "hotlap.plan/1"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "nests too deeply"),
+        ('{"name": "x", "leaves": [{"n": ' + "9" * 5000 + "}]}", "not valid JSON"),
+        ('{"name": "x", "leaves": [{"n": 1, "x": 1' + "0" * 400 + "}]}", "beyond all that a float holds"),
+        ('{"name": "x", "table": {"\\ud800": [true]}}', "is true/false"),
+    ],
+)
+def test_what_the_json_parser_cannot_bear_is_a_plain_error(text: str, message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        loads(Tree, text)
+
+
+@pytest.mark.parametrize("version", ["\u00b2", "9" * 5000])
+def test_a_version_that_is_no_number_is_another_document(version: str) -> None:
+    with pytest.raises(RecordError, match="Is it the right file"):
+        check_schema({"schema": f"hotlap.plan/{version}"}, "hotlap.plan/1", "fast.yaml")

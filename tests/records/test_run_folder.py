@@ -78,3 +78,29 @@ def test_errors_say_what_then_what_to_do() -> None:
     assert str(err) == "The disk is full. Free some space." and err.exit_code == EXIT_FAILED
     assert str(HotlapError("Only what.")) == "Only what."
     assert RecordError("Wrong.").exit_code == EXIT_USAGE
+
+
+class _Killed(BaseException):
+    """What kill -9 is to the code around it: the end, with no cleaning up."""
+
+
+def test_a_kill_leaves_nothing_beside_the_users_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    users, ours = tmp_path / "project", tmp_path / "project" / ".hotlap"
+    ours.mkdir(parents=True)
+
+    def killed(*_: object) -> None:
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", killed)
+        with pytest.raises(_Killed):
+            write_atomic(users / "fast.yaml", "moves: []\n", aside=ours)
+    assert [path.name for path in users.iterdir()] == [".hotlap"]
+    write_atomic(users / "fast.yaml", "moves: []\n", aside=ours)
+    assert (users / "fast.yaml").read_text() == "moves: []\n"
+
+
+def test_text_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b"{}\xff")
+    with pytest.raises(RecordError, match=r"run\.json is not UTF-8 text: .* byte 2"):
+        RunFolder(tmp_path).read("run.json", Plan)

@@ -68,6 +68,10 @@ def test_nothing_whole_yet_is_no_timeline(tmp_path: Path) -> None:
         (b'{"k": "dance"}\n', r"t\.jsonl:2 is not a timeline row"),
         (b"[1, 2]\n", r"t\.jsonl:2 is not a timeline row"),
         (b'{"k": "note", "what": "x"}\n', r"t\.jsonl:2 lacks the key 'why'"),
+        (b'{"k": ["step"]}\n', r"t\.jsonl:2 is not a timeline row"),
+        (b'{"k": "tick", "t": ' + b"9" * 5000 + b"}\n", r"t\.jsonl:2 is corrupt"),
+        (b"[" * 100_000 + b"\n", r"t\.jsonl:2 is corrupt"),
+        (line(header()), r"second header .* process 10"),
     ],
 )
 def test_a_corrupt_middle_is_named_by_file_and_line(tmp_path: Path, middle: bytes, message: str) -> None:

@@ -31,9 +31,9 @@ def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: b
     seeds = report.kind == SEEDS
     write_atomic(path, seed_page.render(report) if seeds else html.render(report))
     if json_file is not None and report.seed_proof is not None:
-        write_atomic(json_file, dumps(report.seed_proof) + "\n")
+        write_atomic(json_file, dumps(report.seed_proof) + "\n", aside=folder.path)
     elif json_file is not None and not seeds:
-        write_atomic(json_file, json.dumps(to_json(report), indent=2, allow_nan=False) + "\n")
+        write_atomic(json_file, json.dumps(to_json(report), indent=2, allow_nan=False) + "\n", aside=folder.path)
     out = console(stderr)
     if seeds:
         out.print(seed_terminal.seeds(report))

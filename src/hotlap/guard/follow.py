@@ -90,10 +90,7 @@ class _File:
         return bool(complete)
 
     def _add(self, raw: bytes) -> None:
-        try:
-            row = parse_row(raw.decode(), self.path, self._lines)
-        except (ValueError, RecursionError) as err:
-            raise RecordError(f"{self.path}:{self._lines} is corrupt: {err}.") from err
+        row = parse_row(raw, self.path, self._lines)
         if self.timeline is None:
             if not isinstance(row, Header):
                 raise RecordError(f"{self.path}:1 is not a timeline header.")

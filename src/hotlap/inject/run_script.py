@@ -55,9 +55,12 @@ def script_of(command: Sequence[str]) -> str | None:
     return None
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
+    """In the child, before the command: the kernel ends it when Hotlap ends, also when that was a moment ago."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callable[[int], None] | None = None) -> int:
@@ -66,7 +69,8 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
     SIGINT reaches the script from the terminal by itself; SIGTERM and SIGHUP are passed on. Hotlap stays until the
     script has ended. ``on_start`` is told the script's process id.
     """
-    process = subprocess.Popen(list(command), env=dict(env), preexec_fn=_die_with_parent)
+    own = os.getpid()
+    process = subprocess.Popen(list(command), env=dict(env), preexec_fn=lambda: _die_with(own))
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         process.send_signal(number)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 from hotlap.inject import door
 from hotlap.lap.options import Listener, Options
 from hotlap.lever.registry import levers
+from hotlap.machine.scratch import make_scratch, remove_scratch
 from hotlap.plan.knobs import changed_files, rewritten
 from hotlap.records.call import Call
 from hotlap.records.errors import HotlapError
@@ -44,8 +43,7 @@ class Session:
         self.stage = "start"
         self.extra_s = 0.0
         """Seconds that were granted beyond the budget."""
-        shm = Path("/dev/shm")
-        self.scratch = Path(tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None))
+        self.scratch = make_scratch()
         self.sandbox = Sandbox.plan([folder.path, self.scratch], options.scratch) if options.sandbox else None
         self._arms: list[Arm] = []
         self._count = 0
@@ -62,7 +60,7 @@ class Session:
             arm.stop()
         if self.sandbox is not None:
             self.sandbox.clean()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove_scratch(self.scratch)
 
     @property
     def elapsed_s(self) -> float:

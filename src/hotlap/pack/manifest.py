@@ -131,7 +131,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
         crc = document.pop("crc")
-    except (ValueError, KeyError, AttributeError, TypeError) as err:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as err:
         raise HotlapError(f"{path} is damaged: it is not a whole document.", "Pack the data again.") from err
     if crc != _crc(document):
         raise HotlapError(f"{path} is damaged: its checksum does not match.", "Pack the data again.")

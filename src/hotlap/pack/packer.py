@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import multiprocessing
+import os
 import shutil
+import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -108,6 +110,16 @@ def _pack_part(source: Source, job: Job, part: tuple[str, int, int], settings: P
 def _start(counter: Any) -> None:
     global _counter
     _counter = counter
+    threading.Thread(target=_end_with_parent, name="hotlap-parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A pool's process waits for work from a queue whose other end it holds itself: a kill -9 of the packer would leave
+    it waiting for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _pack_in_process(source: Source, job: Job, part: tuple[str, int, int], settings: PackSettings) -> None:

@@ -24,6 +24,11 @@ __all__ = ["SUFFIXES", "coerced", "read_value", "write_value"]
 
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", ".ini", ".cfg")
 _VALUE = r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,#}\]"']+)"""
+_UNREADABLE = (
+    yaml.YAMLError, configparser.Error, ValueError, LookupError, AttributeError, TypeError, OverflowError,
+    RecursionError,
+)  # fmt: skip
+"""What the parsers let escape: PyYAML raises what it likes where a value is not what its tag says."""
 _REST_OF_LINE = r"(\S(?:[^\r\n]*\S)?)"
 
 
@@ -36,7 +41,7 @@ def read_value(text: str, name: str, key: str) -> Scalar:
     for part in key.split("."):
         if isinstance(value, dict) and part in value:
             value = value[part]
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
             known = ", ".join(map(str, value)) if isinstance(value, dict) and value else "none"
@@ -94,7 +99,7 @@ def _parse(text: str, name: str) -> Any:
             return tomllib.loads(text)
         if suffix in (".ini", ".cfg"):
             return _ini(text)
-    except (yaml.YAMLError, configparser.Error, ValueError) as err:
+    except _UNREADABLE as err:
         reason = " ".join(str(err).split())
         raise HotlapError(f"{name} cannot be read: {reason}.", "", EXIT_USAGE) from err
     raise HotlapError(f"{name} is no {', '.join(SUFFIXES)} file.", "Only these are known.", EXIT_USAGE)
@@ -135,7 +140,7 @@ def _places(text: str, name: str, key: str) -> Iterator[tuple[int, int]]:
 def _child(node: yaml.Node | None, part: str) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
         return next((value for key, value in node.value if key.value == part), None)
-    if isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
+    if isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
         found: yaml.Node = node.value[int(part)]
         return found
     return None

@@ -11,6 +11,7 @@ import yaml
 
 from hotlap.lever.registry import lever, levers
 from hotlap.plan.knobs import wrong_knob
+from hotlap.plan.plain_yaml import read_plain
 from hotlap.plan.yaml_lines import line_of
 from hotlap.records.codec import check_schema, decode
 from hotlap.records.errors import EXIT_USAGE, HotlapError, RecordError
@@ -55,7 +56,7 @@ def _text(path: Path) -> str:
 def parse_plan(text: str, name: str = "plan") -> Plan:
     """Parse the text of a plan; ``name`` is what errors call it."""
     try:
-        data = yaml.safe_load(text)
+        data = read_plain(text)
     except yaml.YAMLError as err:
         mark = getattr(err, "problem_mark", None)
         place = f"{name}:{mark.line + 1}" if mark is not None else name

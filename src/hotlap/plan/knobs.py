@@ -15,7 +15,7 @@ from hotlap.records.plan import KNOB, Move
 __all__ = ["by_hand", "changed_files", "parse_knobs", "rewritten", "same_value", "wrong_knob"]
 
 HINT = "Write: --knob 'batch=--batch-size {24,32}' or --knob 'val=test_interval={1,2,3}@config.yaml'."
-_KNOB = re.compile(r"([A-Za-z][\w-]*)=([^{}]*?)\s*([=\s])\s*\{([^{}]*)\}\s*(?:@(.+))?")
+_KNOB = re.compile(r"([A-Za-z][\w-]*)=([^{}]*[=\s])\{([^{}]*)\}\s*(?:@(.+))?")
 
 
 def parse_knobs(texts: Iterable[str], command: Sequence[str]) -> tuple[Knob, ...]:
@@ -36,7 +36,9 @@ def _parse(text: str, command: Sequence[str]) -> Knob:
     match = _KNOB.fullmatch(text)
     if match is None:
         raise _wrong(text, "it is not NAME=OPTION {VALUES} or NAME=KEY={VALUES}@FILE")
-    name, where, joint, inside, file = match.groups()
+    name, head, inside, file = match.groups()
+    head = head.rstrip()
+    where, joint = (head[:-1].rstrip(), "=") if head.endswith("=") else (head, " ")
     words = [word.strip() for word in inside.split(",")]
     if not where or " " in where:
         raise _wrong(text, "one option or one key has to stand before the braces")
@@ -82,7 +84,7 @@ def same_value(one: Scalar, other: Scalar) -> bool:
         return one is other
     try:
         return float(one) == float(other)
-    except ValueError:
+    except (ValueError, OverflowError):  # a text, or a whole number beyond all floats
         return one == other
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import sys
 import types
 import typing
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 
 from hotlap.records.errors import RecordError
 
-__all__ = ["check_schema", "decode", "dumps", "encode", "loads"]
+__all__ = ["check_schema", "decode", "dumps", "encode", "loads", "parse"]
 
 T = TypeVar("T")
 
@@ -37,11 +38,19 @@ def dumps(value: Any, indent: int | None = 2) -> str:
     return json.dumps(encode(value), indent=indent, allow_nan=False)
 
 
+def parse(text: str | bytes) -> Any:
+    """JSON text as plain values. Raises ValueError, whatever is wrong with it: it may nest too deeply, too."""
+    try:
+        return json.loads(text)
+    except RecursionError as err:
+        raise ValueError("it nests too deeply") from err
+
+
 def loads(cls: type[T], text: str, name: str = "document") -> T:
     """Parse JSON text strictly into ``cls``; ``name`` is what error messages call it."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as err:  # also a number of thousands of digits, and brackets as many
+        data = parse(text)
+    except ValueError as err:
         raise RecordError(f"{name} is not valid JSON: {err}.") from err
     for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
         if field.name == "schema" and isinstance(field.default, str) and isinstance(data, dict) and "schema" in data:
@@ -57,7 +66,7 @@ def check_schema(data: Any, schema: str, name: str) -> None:
     kind, _, version = schema.rpartition("/")
     if isinstance(found, str) and found.startswith(kind + "/"):
         their = found.rpartition("/")[2]
-        if their.isdigit() and int(their) > int(version):
+        if their.isdecimal() and len(their) < 10 and int(their) > int(version):
             raise RecordError(
                 f"{name} has schema {found!r}, this Hotlap reads {schema!r}.",
                 "It was written by a newer Hotlap: upgrade with `pip install -U hotlap`.",
@@ -102,6 +111,8 @@ def _decode_scalar(cls: Any, data: Any, path: str) -> Any:
         ok = data is None
     elif cls is float:
         ok = isinstance(data, int | float) and not isinstance(data, bool)
+        if ok and isinstance(data, int) and abs(data) > sys.float_info.max:
+            raise RecordError(f"{path} is a number beyond all that a float holds.")
         data = float(data) if ok else data
     elif cls is int:
         ok = isinstance(data, int) and not isinstance(data, bool)

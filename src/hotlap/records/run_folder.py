@@ -17,9 +17,14 @@ ROOT = ".hotlap"
 T = TypeVar("T")
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Write under a temporary name and rename: a full disk or a kill never leaves half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def write_atomic(path: Path, text: str, aside: Path | None = None) -> None:
+    """Write under a temporary name and rename: a full disk or a kill never leaves half a file.
+
+    ``aside``: a folder of ours for the temporary name, where ``path`` lies among the user's files: a kill -9 leaves
+    nothing beside them. On another file system it cannot be renamed from there, and is made beside ``path`` after all.
+    """
+    folder = aside if aside is not None and _same_file_system(aside, path.parent) else path.parent
+    temporary = folder / f".{path.name}.{os.getpid()}.tmp"
     try:
         with open(temporary, "w", encoding="utf-8") as out:
             out.write(text)
@@ -29,6 +34,13 @@ def write_atomic(path: Path, text: str) -> None:
     except OSError as err:
         temporary.unlink(missing_ok=True)
         raise HotlapError(f"Cannot write {path}: {err.strerror}.", "Free some space or pass `--runs DIR`.") from err
+
+
+def _same_file_system(one: Path, other: Path) -> bool:
+    try:
+        return one.stat().st_dev == other.stat().st_dev
+    except OSError:
+        return False  # writing will say what is wrong with it
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,7 @@ class RunFolder:
         except OSError as err:
             raise RecordError(f"Cannot read {path}: {err.strerror}.") from err
         except UnicodeDecodeError as err:
-            raise RecordError(f"{path} is no text: {err}.") from err
+            raise RecordError(f"{path} is not UTF-8 text: {err.reason} at byte {err.start}.") from err
         return loads(cls, text, str(path))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hotlap.records.code_shape import CodeShape
-from hotlap.records.codec import check_schema, decode
+from hotlap.records.codec import check_schema, decode, parse
 from hotlap.records.errors import RecordError
 from hotlap.records.fast_rows import fast_row
 from hotlap.records.rows import (
@@ -82,8 +81,10 @@ class Timeline:
         return sum(row.n for row in self.step)
 
     def add(self, row: Any) -> None:
-        """Put one row where it belongs."""
+        """Put one row where it belongs. RecordError for a second header: the file is two that were joined."""
         kind = type(row).__name__.lower()
+        if kind == "header":
+            raise RecordError(f"A second header stands in the timeline of process {self.header.pid}.")
         if kind in ("frame", "stack"):
             getattr(self, kind)[row.id] = row
         elif kind == "end":
@@ -92,13 +93,16 @@ class Timeline:
             getattr(self, kind).append(row)
 
 
-def parse_row(line: str, path: Path, number: int) -> Any:
-    """One line as its row. RecordError when it is none, ValueError or RecursionError when it is no JSON."""
+def parse_row(line: bytes, path: Path, number: int) -> Any:
+    """One line as its row. RecordError when it is none."""
     name = f"{path}:{number}"
-    data = json.loads(line)
-    if not isinstance(data, dict) or data.get("k") not in ROW_KINDS:
+    try:
+        data = parse(line.decode())
+    except ValueError as err:
+        raise RecordError(f"{name} is corrupt: {err}.", "The rest of the run folder is untouched.") from err
+    kind = data.pop("k", None) if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in ROW_KINDS:
         raise RecordError(f"{name} is not a timeline row: {line[:60]!r}.")
-    kind = data.pop("k")
     if kind == "header":
         check_schema(data, SCHEMA, name)
     row = fast_row(kind, data)
@@ -114,12 +118,7 @@ def read_timeline(path: Path) -> Timeline | None:
     complete = lines[:-1]  # what follows the last newline is a row cut off by a crash, or nothing
     timeline: Timeline | None = None
     for number, raw in enumerate(complete, 1):
-        try:
-            row = parse_row(raw.decode(), path, number)
-        except (ValueError, RecursionError) as err:
-            raise RecordError(
-                f"{path}:{number} is corrupt: {err}.", "The rest of the run folder is untouched."
-            ) from err
+        row = parse_row(raw, path, number)
         if timeline is None:
             if not isinstance(row, Header):
                 raise RecordError(f"{path}:1 is not a timeline header.")

@@ -16,6 +16,7 @@ import ctypes
 import importlib
 import os
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -116,6 +117,10 @@ def run_sandboxed(options: argparse.Namespace) -> NoReturn:
         leave(int(told) if told else status)
     os.close(result)
     checked("prctl", libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+    launcher = select.poll()
+    launcher.register(into, 0)
+    if launcher.poll(0):  # nobody reads any more: the launcher was killed before the kernel knew whom to end with it
+        os._exit(FAILED)
     if os.getpid() != 1:
         refuse("this kernel gave no process namespace")
     try:

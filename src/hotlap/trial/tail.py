@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hotlap.records.codec import check_schema, decode
+from hotlap.records.codec import check_schema, decode, parse
 from hotlap.records.errors import RecordError
 from hotlap.records.rows import SCHEMA, End, Event, Header, Mark, Setting, Step
 
@@ -52,10 +51,12 @@ class FileTail:
     def _add(self, raw: bytes) -> None:
         name = f"{self.path}"
         try:
-            data = json.loads(raw)
-            kind = data.pop("k")
-        except (ValueError, KeyError, AttributeError) as err:
+            data = parse(raw)
+        except ValueError as err:
             raise RecordError(f"{name} holds a corrupt row: {raw[:60]!r} ({err}).") from err
+        kind = data.pop("k", None) if isinstance(data, dict) else None
+        if not isinstance(kind, str):
+            raise RecordError(f"{name} holds a corrupt row: {raw[:60]!r} (it names no kind).")
         if kind not in KINDS:
             return
         if kind == "header":

@@ -110,7 +110,7 @@ def _look(file: BinaryIO, path: Path) -> Glimpse | None:
 
 def _row(raw: bytes, name: str, number: int) -> object:
     try:
-        return parse_row(raw.decode(), Path(name), number)
+        return parse_row(raw, Path(name), number)
     except (ValueError, RecursionError) as err:
         raise RecordError(f"{name}:{number} is corrupt: {err}.") from err
 

@@ -7,9 +7,6 @@ the run from outside, warns when steps get slower, and names the cause.
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import tempfile
 import time
 from pathlib import Path
 
@@ -19,6 +16,7 @@ from hotlap.guard.guard import Guard
 from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.machine.facts import read_machine
+from hotlap.machine.scratch import make_scratch, remove_scratch
 from hotlap.plan.file import load_valid_plan
 from hotlap.plan.knobs import by_hand, rewritten
 from hotlap.records.call import Call
@@ -68,8 +66,7 @@ def execute(args: argparse.Namespace) -> int:
         folder.write("run.json", run)
         raise
     timeline_dir = folder.timeline_dir("run")
-    shm = Path("/dev/shm")
-    scratch = Path(tempfile.mkdtemp(prefix="hotlap-", dir=shm if os.access(shm, os.W_OK) else None))
+    scratch = make_scratch()
     started = time.monotonic()
     try:
         call = Call(
@@ -85,7 +82,7 @@ def execute(args: argparse.Namespace) -> int:
     finally:
         if guard is not None:
             guard.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
+        remove_scratch(scratch)
     run.status, run.exit_code, run.wall_s = "finished", code, time.monotonic() - started
     folder.write("run.json", run)
     told = _what_happened(timeline_dir, plan, command) if args.plan is not None else _not_attached(timeline_dir)

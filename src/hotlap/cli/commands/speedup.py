@@ -80,5 +80,5 @@ def _keep_plan(folder: RunFolder, wanted: Path) -> Path:
     text = (folder.path / "plan.yaml").read_text(encoding="utf-8")
     if wanted.exists() and "hotlap.plan/" not in wanted.read_text(encoding="utf-8", errors="replace")[:2000]:
         return folder.path / "plan.yaml"
-    write_atomic(wanted, text)
+    write_atomic(wanted, text, aside=folder.path)
     return wanted

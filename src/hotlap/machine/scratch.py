@@ -1,0 +1,67 @@
+"""A folder in memory for what the processes of one command share, and the end of folders whose owner was killed.
+
+Memory that a kill -9 leaves in /dev/shm stays taken until the machine restarts, so whoever makes a folder removes
+those that have no owner any more. An owner holds a lock on the file ``owner`` in its folder for as long as it lives; a
+lock, unlike a process id, cannot be somebody else's by now.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO
+
+__all__ = ["make_scratch", "remove_scratch"]
+
+_PREFIX = "hotlap-"
+_OWNER = "owner"
+_held: dict[Path, IO[bytes]] = {}
+"""Locks of this process' folders; closing one would give it away."""
+
+
+def make_scratch() -> Path:
+    """A new empty folder, in memory where there is some to write to."""
+    memory = Path("/dev/shm")
+    base = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+    _remove_orphans(base)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    part = folder / f".{_OWNER}"
+    owner = open(part, "wb")  # noqa: SIM115 - held until remove_scratch, or the end of the process
+    _locked(owner)
+    os.replace(part, folder / _OWNER)  # so no folder is ever seen with a lock that nobody holds yet
+    _held[folder] = owner
+    return folder
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove a folder that :func:`make_scratch` made here."""
+    shutil.rmtree(folder, ignore_errors=True)
+    owner = _held.pop(folder, None)
+    if owner is not None:
+        owner.close()
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Take the lock, unless another process has it. Elsewhere than on POSIX nobody gets one."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_orphans(base: Path) -> None:
+    for folder in base.glob(f"{_PREFIX}*"):
+        try:
+            with open(folder / _OWNER, "rb") as owner:
+                if _locked(owner):
+                    shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # another user's, or one that is being made or removed at this moment

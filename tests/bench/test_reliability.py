@@ -1,0 +1,113 @@
+"""What judges in power.py, kill.py, soak.py and fuzz.py: each has to be able to say that something is wrong."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fuzz_targets
+import kill_records
+import numpy as np
+import pytest
+import soak
+from power_noise import Noise, launch_deviation
+from power_quality import Case, false_rates
+from power_trials import Setup, one_lap
+from scipy.special import stdtrit
+from soak_timeline import Made
+
+from hotlap.records.run_folder import ROOT
+from hotlap.records.timeline import read_timeline
+
+
+def test_the_deviation_of_launches_comes_back_from_their_interval() -> None:
+    half = float(stdtrit(3, 0.99)) * 0.02 / 2
+    assert launch_deviation([[math.exp(-half), 1.0, math.exp(half)]], 0.98) == pytest.approx(0.02 / math.sqrt(2))
+
+
+def test_a_lap_sees_what_is_large_and_claims_nothing_where_there_is_nothing() -> None:
+    quiet = Noise("quiet", lambda g, n: 0.003 * g.standard_normal(n), 0.001)
+    g = np.random.default_rng(1)
+    large = [one_lap(Setup(quiet, 1.2), g) for _ in range(5)]
+    equal = [one_lap(Setup(quiet, 1.0), g) for _ in range(5)]
+    assert all(lap.kept and lap.claimed and lap.launches == 4 for lap in large)
+    assert not any(lap.kept or lap.claimed for lap in equal)
+
+
+def test_quality_far_beyond_its_margin_is_not_proved_and_equal_quality_is() -> None:
+    rates = false_rates(Case("x", 4, 0.005, 0.001, True, 0.1), 10, np.random.default_rng(2))
+    assert rates.false <= 2 and rates.true == 10
+
+
+def test_a_torn_document_a_stray_file_and_a_changed_one_are_found(tmp_path: Path) -> None:
+    run = tmp_path / ROOT / "20260101-run"
+    run.mkdir(parents=True)
+    (tmp_path / "train.py").write_text("1")
+    before = kill_records.contents(tmp_path, ["train.py"])
+    assert kill_records.unreadable(tmp_path) == [] and kill_records.strays(tmp_path, {ROOT, "train.py"}) == []
+    (run / "run.json").write_text('{"kind": "ru')
+    (tmp_path / ".fast.yaml.7.tmp").write_text("")
+    (tmp_path / "train.py").write_text("2")
+    assert "not valid JSON" in kill_records.unreadable(tmp_path)[0]
+    assert kill_records.strays(tmp_path, {ROOT, "train.py"}) == [".fast.yaml.7.tmp"]
+    assert kill_records.contents(tmp_path, ["train.py"]) != before
+
+
+def test_a_frozen_process_is_found_by_its_mark() -> None:
+    mark = f"test-{os.getpid()}"
+    child = subprocess.Popen(["sleep", "60"], env={kill_records.MARK: mark, "PATH": os.environ["PATH"]})
+    try:
+        os.kill(child.pid, signal.SIGSTOP)
+        until = time.monotonic() + 10
+        while not (found := kill_records.alive(mark)) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert found[0].startswith(f"{child.pid} (")
+    finally:
+        child.kill()
+        child.wait()
+    assert kill_records.alive(mark) == []
+
+
+def test_growth_of_memory_is_told_from_none() -> None:
+    g = np.random.default_rng(3)
+    day = np.linspace(0, 1, 400)
+    for growth, flat in ((0.0, True), (200.0, False)):
+        found = soak.slope([(float(d), float((100 + growth * d + g.normal()) * 2**20)) for d in day])
+        assert found.low <= growth <= found.high and found.flat is flat
+
+
+def test_a_made_timeline_is_a_timeline_with_a_drift_in_it(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.advance(30.0)
+    found = read_timeline(made.path)
+    assert found is not None and found.n_steps == made.steps and 29.0 < made.made_s < 32.0
+    assert all(sum(p or 0 for p in row.p) == row.w for row in found.step)
+
+
+@pytest.mark.parametrize("name", fuzz_targets.TARGETS)
+def test_what_is_fuzzed_takes_its_valid_inputs_and_lets_bugs_escape(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in fuzz_targets.SEEDS[name]:
+        fuzz_targets.TARGETS[name](seed)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    for reader in ("read_timeline", "parse_plan", "read_manifest", "parse_knobs", "loads"):
+        monkeypatch.setattr(fuzz_targets, reader, broken)
+    with pytest.raises(ZeroDivisionError):
+        fuzz_targets.TARGETS[name](fuzz_targets.SEEDS[name][0])
+
+
+def test_without_atheris_nothing_is_said_to_be_fuzzed(tmp_path: Path) -> None:
+    hide = "import importlib.util as u; real = u.find_spec; "
+    hide += "u.find_spec = lambda n, *a: None if n == 'atheris' else real(n, *a)"
+    path = Path(fuzz_targets.__file__).with_name("fuzz.py")
+    code = f"{hide}; import runpy, sys; sys.path.insert(0, {str(path.parent)!r}); sys.argv = ['fuzz.py']; "
+    done = subprocess.run([sys.executable, "-c", code + f"runpy.run_path({str(path)!r}, run_name='__main__')"],
+                          capture_output=True, text=True, check=False, cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 2 and "nothing was fuzzed" in done.stdout

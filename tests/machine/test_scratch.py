@@ -1,0 +1,42 @@
+"""Folders in memory go with their owner, also after kill -9; those of the living stay."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hotlap.machine import scratch
+from hotlap.machine.scratch import make_scratch, remove_scratch
+
+OTHER = "from hotlap.machine.scratch import make_scratch; print(make_scratch(), flush=True); input()"
+
+
+def test_a_killed_owners_folder_is_removed_and_a_living_ones_is_not() -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    theirs = Path(owner.stdout.readline().strip())
+    (theirs / "cache").write_bytes(b"x" * 1000)
+    first = make_scratch()
+    try:
+        assert theirs.is_dir() and (theirs / "cache").exists()
+        owner.kill()
+        owner.wait()
+        second = make_scratch()
+        assert not theirs.exists() and first.is_dir()
+        remove_scratch(second)
+        assert not second.exists()
+    finally:
+        owner.kill()
+        owner.communicate()
+        remove_scratch(first)
+
+
+def test_what_is_not_ours_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hotlap-by-hand").mkdir()
+    (tmp_path / "hotlap-by-hand" / "notes").write_text("mine")
+    (tmp_path / "hotlap-file").write_text("mine")
+    scratch._remove_orphans(tmp_path)
+    assert (tmp_path / "hotlap-by-hand" / "notes").exists() and (tmp_path / "hotlap-file").exists()

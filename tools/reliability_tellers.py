@@ -1,0 +1,87 @@
+"""What is told of the benchmarks of reliability: rates with their intervals, kills, fuzzing, memory over a day."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotlap.report import units
+
+__all__ = ["fuzz_rows", "kill_rows", "power_rows", "soak_rows"]
+
+Rows = list[tuple[str, str]]
+
+
+def _rate(found: dict[str, Any]) -> str:
+    low, high = units.share(found["low"]), units.share(found["high"])
+    return f"{units.share(found['share'])} [{low}, {high}] of {units.count(found['n'])}"
+
+
+def power_rows(document: dict[str, Any]) -> Rows:
+    """False claims first, then what a true 3 % comes to."""
+    f = document["figures"]
+    wanted = f["wanted"]
+    found: Rows = [
+        (f"wanted: {name}, {'at least' if name == '3 % seen' else 'at most'}", units.share(share))
+        for name, share in wanted.items()
+    ]
+    for name, row in f["machines"].items():
+        at = row["by true ratio"]
+        words = f"{_rate(at['1']['kept and claimed'])}; of the levers kept {_rate(at['1']['claimed, of those kept'])}"
+        found.append((f'false "faster", simulated, {name}', words))
+        needed = f["launches_for_3_percent"][name]
+        more = f"a proof needs {needed} pairs of launches" if needed else "no number of launches tried is enough"
+        words = f"search {_rate(at['1.03']['kept'])}, proof {_rate(at['1.03']['claimed by a proof'])}; {more}"
+        found.append((f"a true 3 % seen, simulated, {name}", words))
+    for name, row in f["equal_arms"].items():
+        at = row["claimed by true ratio"]
+        least = units.ratio(row["least ratio seen by 90 %"])
+        words = f'false "faster" {_rate(at["1"])}; a true 3 % seen {_rate(at["1.03"])}; 90 % would see {least}'
+        found.append((f"real launches of the {name} script", words))
+    for name, row in (f["real"] or {}).items():
+        found.append((f"real pairs, {name}", f"{row['claimed']} of {row['n']} claimed, {row['failed']} not measured"))
+    for name, row in f["quality"].items():
+        found.append((f'false "non-inferior", {name}', f"{_rate(row['false'])}; true ones {_rate(row['true'])}"))
+    return found
+
+
+def kill_rows(document: dict[str, Any]) -> Rows:
+    """Kills that left everything as it was, and per command what was not."""
+    f = document["figures"]
+    found: Rows = [
+        ("kills that left everything as it was", f"{units.count(f['clean'])} of {units.count(f['kills'])}"),
+        ("of them, after the command had ended by itself", units.count(f["had_ended"])),
+    ]
+    for name, row in f["by_command"].items():
+        wrong = {check: n for check, n in row.items() if check not in ("kills", "went_on") and n}
+        words = ", ".join(f"not {check}: {n}" for check, n in wrong.items()) or "nothing wrong"
+        found.append((name, f"{row['kills']} kills, the next command run after {row['went_on']}: {words}"))
+    return found
+
+
+def fuzz_rows(document: dict[str, Any]) -> Rows:
+    """Minutes and inputs of each reader."""
+    f = document["figures"]
+    found: Rows = [("minutes in all", units.plain(f["minutes"])), ("inputs that broke a reader", str(f["broken"]))]
+    for name, row in f["by_reader"].items():
+        words = f"{units.count(row['inputs'])} inputs in {units.plain(row['minutes'])} minutes, broken {row['broken']}"
+        found.append((name, words))
+    return found
+
+
+def soak_rows(document: dict[str, Any]) -> Rows:
+    """Slopes of memory, and the timeline's size."""
+    f = document["figures"]
+    found: Rows = [("wanted: growth, at most", f"{units.plain(f['flat_mib_per_day'])} MiB a day")]
+    slopes = {"the script without Hotlap": ("run", "bare_script"), "the script under hotlap run": ("run", "script"),
+              "hotlap run itself": ("run", "hotlap"), "the guard over a made timeline": ("guard", "guard")}  # fmt: skip
+    for name, (part, key) in slopes.items():
+        if f[part] is not None:
+            row = f[part][key]
+            line = f"{row['per_day']:+.2f} MiB a day [{row['low']:+.2f}, {row['high']:+.2f}]"
+            found.append((name, f"{line}, {row['first_mib']:.0f} to {row['last_mib']:.0f} MiB"))
+    for part in ("run", "guard"):
+        if f[part] is not None:
+            steps, size = units.count(f[part]["steps"]), units.bytes_(f[part]["timeline_bytes"])
+            limit = units.bytes_(f["timeline_limit_bytes"])
+            found.append((f"timeline of {steps} steps", f"{size} (wanted: at most {limit})"))
+    return found
