@@ -17,14 +17,18 @@ ROOT = ".hotlap"
 T = TypeVar("T")
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Write under a temporary name and rename: a full disk or a kill never leaves half a file."""
+def write_atomic(path: Path, text: str, durable: bool = True) -> None:
+    """Write under a temporary name and rename: a full disk or a kill never leaves half a file.
+
+    ``durable``: nor does a machine that goes down; a file that is worth nothing by then need not be synced.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8") as out:
             out.write(text)
             out.flush()
-            os.fsync(out.fileno())
+            if durable:
+                os.fsync(out.fileno())
         os.replace(temporary, path)
     except OSError as err:
         temporary.unlink(missing_ok=True)
