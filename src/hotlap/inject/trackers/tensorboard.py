@@ -27,7 +27,7 @@ class TensorBoard:
     """Knows the writers that were made since the module was imported."""
 
     def __init__(self, module: Any, undo: Undo) -> None:
-        self.name = "TensorBoard"
+        self.name = "tensorboardX" if module.__name__.startswith("tensorboardX") else "TensorBoard"
         self.given = 0
         self._module = module
         self._made: list[tuple[int, weakref.ref[Any]]] = []
