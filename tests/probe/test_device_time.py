@@ -165,3 +165,11 @@ def test_a_loss_that_is_gone_leaves_the_others(monkeypatch: pytest.MonkeyPatch) 
     losses: list[list[Any]] = [[torch.tensor(0.5)], [torch.tensor([1.0, 2.0])]]
     steps: list[Any] = [(i, 0, 1, [0] * 12, 1, 1, 0, 0, kept, 1, 1, ALL_TIMED) for i, kept in enumerate(losses)]
     assert [json.loads(line)["l"] for line in step_rows.StepRows().text(steps)] == [[0.5], [None]]
+
+
+def test_a_copy_that_still_goes_on_is_left_out(script: Script) -> None:
+    steps = script.rec.on_step_end[0].__self__  # type: ignore[attr-defined]
+    first, begun, ended, last, copy, copied = (steps._record() for _ in range(6))
+    script.device.behind = 2
+    steps._read((1, 0, first, None), (2, 0, last, [("forward", begun, ended), ("h2d", copy, copied)]))
+    assert script.events()[0].d == {"forward": 0.0} and copied not in steps._free and ended in steps._free

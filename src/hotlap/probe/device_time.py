@@ -99,7 +99,9 @@ class _DeviceSteps:
         if spans is not None:
             taken: dict[str, float] = {}
             for phase, start, end in spans:
+                if not end.query():  # on a stream of its own, where a copy for a later step goes on
+                    continue
                 taken[phase] = taken.get(phase, 0.0) + start.elapsed_time(end) * 1e6
             self._ctx.rec.emit(Event("device_step", begun, int(first.elapsed_time(last) * 1e6), index, d=taken))
-            self._free += [event for _, start, end in spans for event in (start, end) if event is not last]
+            self._free += [event for _, *ends in spans for event in ends if event is not last and event.query()]
         self._free.append(first)
