@@ -63,6 +63,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5.0, help="least length of a window, and of the roof's")
     parser.add_argument("--limit-s", type=float, default=570.0, help="begin no round that would end later")
     parser.add_argument("--no-evaluations", action="store_true", help="leave evaluations and checkpoints out")
+    parser.add_argument("--ends", action="store_true", help="slow and fast alone, without the rungs between them")
+    parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--chart", type=Path, help="write the SVG here")
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
@@ -90,6 +92,7 @@ def arms(args: argparse.Namespace, target: Target) -> tuple[list[Rung], dict[str
         return settings_of(Request(args.workload, Path(), preset, values=values, data=args.data), machine)
 
     rungs = ladder(made("slow"), made("fast"), check, target.kind)
+    rungs = [rungs[0], rungs[-1]] if args.ends else rungs
     found = {rung.name: rung.settings for rung in rungs}
     if args.presets:
         others = [name for name in find_workload(args.workload).presets if name not in ("slow", "fast")]
@@ -138,8 +141,8 @@ def keep(args: argparse.Namespace, target: Target, rungs: list[Rung], document: 
     name = f"ladder_{args.workload}_{target.on.replace(' ', '_').lower()}{'' if target.gpu is None else '_simulated'}"
     path = save(name, document)
     path.with_suffix(".svg").write_text(drawn, encoding="utf-8")
-    if without_folders(args.set) or args.no_evaluations:
-        print("measured.json is left as it was: --set and --no-evaluations measure something else than the presets")
+    if without_folders(args.set) or args.no_evaluations or args.ends:
+        print("measured.json is left as it was: --set, --no-evaluations and --ends measure less than the presets")
         return
     saved = json.loads(path.read_text(encoding="utf-8"))
     where = place(saved["machine"], target.on, None if target.gpu is None else target.mfu)
@@ -183,6 +186,8 @@ def main() -> None:
     }  # fmt: skip
     if target.gpu is not None:
         document |= {"mfu": target.mfu, "peaks": {dtype: vars(peak) for dtype, peak in target.gpu.peaks.items()}}
+    if args.json:
+        args.json.write_text(json.dumps(document, default=str), encoding="utf-8")
     if args.chart:
         args.chart.write_text(drawn, encoding="utf-8")
     print(told)

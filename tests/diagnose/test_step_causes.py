@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from diagnose_scripts import COMPUTE, LOADER, causes, healthy
 
+from hotlap.diagnose.notes import make_notes
+from hotlap.diagnose.policy import DEFAULT
+from hotlap.diagnose.view import look
 from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 MAIN = ("train.py", 95, "main", "evaluate(model)")
@@ -79,6 +82,25 @@ def test_sync_only_on_a_device() -> None:
     assert found["sync"].where[0].line == 101
     busy = TimelineBuilder("NVIDIA H200").steps(60, sync=0.01, **COMPUTE).ticks(2, device_busy_frac=1.0)
     assert "sync" not in causes(busy)
+
+
+def test_a_host_that_mostly_waits_keeps_the_device_busy() -> None:
+    mostly = causes(TimelineBuilder("NVIDIA H200").steps(60, forward=0.001, backward=0.001, sync=0.018))["sync"]
+    assert mostly.seconds_per_step == pytest.approx(0.002), "the device works while the host waits for it"
+    hardly = causes(TimelineBuilder("NVIDIA H200").steps(60, forward=0.009, backward=0.009, sync=0.002))["sync"]
+    assert hardly.seconds_per_step == pytest.approx(0.002)
+
+
+def test_on_a_device_compute_is_what_the_device_took() -> None:
+    taken = {"forward": 6e6, "backward": 10e6, "optimizer": 1e6}
+    builder = TimelineBuilder("NVIDIA H200").steps(60, forward=0.001, backward=0.001, sync=0.018)
+    for _ in range(3):
+        builder.event("device_step", 0.02, **taken)
+    view = look(builder.build(), cpu_machine(), DEFAULT)
+    assert view.compute_s == pytest.approx(0.016) and view.device_s["optimizer"] == pytest.approx(0.001)
+    (note,) = [note for note in make_notes(view) if "device" in note]
+    assert note.endswith("Of a step's 0.02 s the device took 0.01 s backward, 0.006 s forward, 0.001 s optimizer.")
+    assert not any("ahead of the device" in n for n in make_notes(look(healthy().build(), cpu_machine(), DEFAULT)))
 
 
 def test_autograd_debug() -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from guarded import Run, write_timeline
 
-from hotlap.cli.main import build_parser
+from hotlap.cli.commands import run as run_command
+from hotlap.cli.main import build_parser, main
 from hotlap.guard.guard import Guard, Wishes
 from hotlap.guard.hook import Hook
 from hotlap.guard.metrics import CONTENT_TYPE, MetricsServer, exposition
@@ -155,6 +156,16 @@ def test_a_guarded_run_without_a_plan_changes_nothing(tmp_path: Path) -> None:
     assert (run / "guard.json").is_file()
     call = loads(Call, (run / "timelines" / "run" / "call.json").read_text())
     assert (call.mode, call.moves) == ("run", []) and call.stack_hz > 0.0 and call.hits_most_s > 0.0
+
+
+@pytest.mark.parametrize(("words", "export"), [([], True), (["--no-export"], False), (["--no-guard"], False)])
+def test_figures_are_exported_unless_somebody_says_no(
+    words: list[str], export: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_command, "read_machine", cpu_machine)
+    assert main(["run", "--runs", str(tmp_path), *words, "--", sys.executable, "-c", "pass"]) == 0
+    (path,) = tmp_path.glob("*/timelines/run/call.json")
+    assert loads(Call, path.read_text()).export is export
 
 
 @pytest.mark.parametrize("words", [["--metrics", "70000"], ["--total-steps", "0"], ["--status", "often"]])

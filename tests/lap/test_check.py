@@ -16,8 +16,9 @@ from hotlap.records.check import Check
 from hotlap.records.codec import loads
 from hotlap.records.errors import HotlapError
 from hotlap.records.machine import Machine
-from hotlap.records.trials import Interval, Trial
-from hotlap.report import check_words
+from hotlap.records.trials import Interval, Trial, Window
+from hotlap.report import check_page, check_words
+from hotlap.report.view import Report
 from hotlap.trial import sandbox
 
 FAKE = Path(__file__).with_name("seed_train.py").read_text().replace('("steps", 20)', '("steps", 100000)')
@@ -66,6 +67,8 @@ def test_a_slower_working_tree_is_refuted(
     assert (repository / ".git" / "HEAD").read_text() == before
     assert (repository / "train.py").read_text().startswith("# slower"), "checked out in the sandbox alone"
     assert main(["report"]) == 0 and "refuted: slower than the 5 % allowed" in capsys.readouterr().out
+    (page,) = (repository / ".hotlap").glob("*/report.html")
+    assert "report: .hotlap/" in printed.err and "Slower than the 5 % allowed" in page.read_text()
 
 
 def test_a_revision_that_is_not_there(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,3 +114,22 @@ def test_what_is_open_warns_and_fails_only_when_strict() -> None:
         "0.97x [0.90, 1.04] the throughput of main (4 launches of each)",
     ]
     assert "a slowdown of 12 % is seen half of the time" in told[2]
+
+
+def test_the_page_of_a_check_shows_the_verdict_the_windows_and_asks_nobody() -> None:
+    windows = [Window(arm, n, 10, 80, 0.1 + 0.01 * n) for n, arm in enumerate(["baseline", "candidate"] * 3)]
+    trial = Trial("check", {}, "measured", windows=windows, interval=Interval(0.97, 0.9, 1.04, 0.98, 4))
+    command = ["python", "train<1>.py"]
+    found = Check("not proved", 0.05, 0.12, "main", "1" * 40, 2, command, trial, MACHINE, notes=["<note>"])
+    page = check_page.render(Report(machine=MACHINE, command=command, kind="check", check=found))
+    for text in (
+        "Whether it is slower than the 5 % allowed is open",
+        "0.97x [0.90, 1.04]",
+        "&lt;note&gt;",
+        'class="least"',
+    ):
+        assert text in page, text
+    assert page.count("<svg") == 2 and page.count('class="window ') == 6 and "train<1>" not in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    cut_off = check_page.render(Report(machine=MACHINE, command=command, kind="check", status="interrupted"))
+    assert "This run was interrupted." in cut_off and "Nothing was compared." in cut_off

@@ -27,7 +27,7 @@ __all__ = ["add_guarding", "guard_for", "say", "shown"]
 
 
 def add_guarding(parser: argparse.ArgumentParser) -> None:
-    """``--status``, ``--on-drift``, ``--metrics``, ``--no-guard``."""
+    """``--status``, ``--on-drift``, ``--metrics``, ``--no-export``, ``--no-guard``."""
     parser.add_argument(
         "--status",
         choices=("auto", "always", "never"),
@@ -45,6 +45,11 @@ def add_guarding(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metrics-host", metavar="HOST", default="127.0.0.1", help="address to serve on (default: this machine alone)"
+    )
+    parser.add_argument(
+        "--no-export",
+        action="store_true",
+        help="add no hotlap/ series to the TensorBoard, W&B or MLflow run that the script itself makes",
     )
     parser.add_argument("--no-guard", action="store_true", help="do not watch for steps that get slower")
 
@@ -101,6 +106,7 @@ def guard_for(args: argparse.Namespace, folder: RunFolder, machine: Machine, com
             status=print_status if wanted else None,
             hook=Hook(args.on_drift, folder.path) if args.on_drift else None,
             metrics=serve if args.metrics is not None else None,
+            export=not args.no_export,
             earlier=earlier,
         ),
     )

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hotlap.records.codec import dumps
 from hotlap.records.run_folder import RunFolder, write_atomic
-from hotlap.report import check_words, html, seed_page, seed_terminal, terminal, words
+from hotlap.report import check_page, check_words, html, seed_page, seed_terminal, terminal, words
 from hotlap.report.data import to_json
 from hotlap.report.saved import CHECK, SEEDS
 from hotlap.report.view import Report
@@ -26,7 +26,7 @@ def console(stderr: bool = True) -> Console:
 def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:
     """Write report.html (and ``--json``), then print the report."""
     if report.kind == CHECK:
-        return _publish_check(report, json_file, stderr)
+        return _publish_check(report, folder, json_file, stderr)
     path = folder.path / "report.html"
     seeds = report.kind == SEEDS
     write_atomic(path, seed_page.render(report) if seeds else html.render(report))
@@ -44,14 +44,17 @@ def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: b
     out.print(f" report: {_short(path)}", soft_wrap=True)
 
 
-def _publish_check(report: Report, json_file: Path | None, stderr: bool) -> None:
-    """A comparison has its lines, and no page."""
+def _publish_check(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool) -> None:
+    """A comparison has its lines, and a page of its own."""
+    path = folder.path / "report.html"
+    write_atomic(path, check_page.render(report))
     found = report.check
     if found is not None and json_file is not None:
         write_atomic(json_file, dumps(found) + "\n")
     lines = [f"the run {words.ended(report)}: nothing was compared"] if found is None else check_words.lines(found)
     for line in lines:
         console(stderr).print(f" {line}", soft_wrap=True, markup=False)
+    console(stderr).print(f" report: {_short(path)}", soft_wrap=True, markup=False)
 
 
 def _short(path: Path) -> str:

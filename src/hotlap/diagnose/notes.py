@@ -34,7 +34,7 @@ def make_notes(view: View) -> list[str]:
         first, last = ticks[len(ticks) // 4].rss_bytes, ticks[-1].rss_bytes
         if first > 0 and last > 1.5 * first and last - first > 256 * 2**20:
             notes.append(f"Memory of the process grew from {first} to {last} bytes while it trained.")
-    notes += _free_syncs(view)
+    notes += _free_syncs(view) + _on_the_device(view)
     if view.workers and not timeline.workers:
         notes.append("No worker of the loader could be watched; its split is unknown.")
     return notes + worker_notes(view)
@@ -50,3 +50,10 @@ def _free_syncs(view: View) -> list[str]:
         f"Values are read from tensors {found.per_step:.3g} times a step ({line}): free here, on a GPU each read waits "
         "for the device."
     ]
+
+
+def _on_the_device(view: View) -> list[str]:
+    """Shares are the host's, which runs ahead of the device: beside them, what the device took for the phases."""
+    parts = [f"{seconds:.3g} s {phase.replace('_', ' ')}" for phase, seconds in view.device_s.items() if seconds > 0]
+    told = f"Of a step's {view.times.step_s:.3g} s the device took {', '.join(parts)}."
+    return [f"Shares are the host's, which runs ahead of the device. {told}"] if parts else []

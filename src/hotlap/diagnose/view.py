@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import Any
 
 from hotlap.diagnose.loading import Loading, measure_loading
@@ -49,8 +50,22 @@ class View:
 
     @property
     def compute_s(self) -> float:
-        """Forward and backward, without waiting for other ranks."""
+        """Forward and backward, without waiting for other ranks; on a device as it took them, where that was measured.
+
+        There the host's own clock saw how long the launches took.
+        """
+        taken = self.device_s
+        if taken:
+            return max(0.0, taken.get("forward", 0.0) + taken.get("backward", 0.0) - self.rank_wait_s)
         return self.seconds("forward") + self.seconds("backward") - self.rank_wait_s
+
+    @cached_property
+    def device_s(self) -> dict[str, float]:
+        """Seconds per step that the device took for each phase, of the steps that were bracketed by events."""
+        first = self.steady.rows[0].i if self.steady.rows else 0
+        steps = [event for event in self.events("device_step") if event.d and event.i >= first]
+        phases = {phase for event in steps for phase in event.d}
+        return {phase: median(event.d.get(phase, 0.0) for event in steps) / 1e9 for phase in sorted(phases)}
 
     @cached_property
     def rank_wait_s(self) -> float:

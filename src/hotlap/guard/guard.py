@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hotlap.diagnose.surroundings import Around
 from hotlap.guard.alarms import Alarms
+from hotlap.guard.export import Export
 from hotlap.guard.follow import Follower
 from hotlap.guard.hook import Hook
 from hotlap.guard.look_around import Surroundings
@@ -42,6 +43,8 @@ class Wishes:
     hook: Hook | None = None
     metrics: Callable[[Callable[[], Status]], MetricsServer] | None = None
     """Makes the server, given how to ask for the status."""
+    export: bool = False
+    """Hand the figures to the tracker that the script uses."""
     earlier: Earlier = field(default_factory=Earlier)
     look_s: float = LOOK_S
 
@@ -62,6 +65,8 @@ class Guard:
         self._thread: threading.Thread | None = None
         self._failed = False
         self._pid = 0
+        self._told: list[str] = []
+        self._export = Export(folder.timeline_dir("run")) if wishes.export else None
         self._server = wishes.metrics(lambda: self.status) if wishes.metrics is not None else None
 
     @property
@@ -123,6 +128,8 @@ class Guard:
         self.status = read_status(
             timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms)
         )
+        if self._export is not None:
+            self._export.write(self.status, self._pid, self._told)
         if self._wishes.hook is not None:
             for line in self._wishes.hook.ended():
                 self._wishes.say(line)
@@ -131,11 +138,13 @@ class Guard:
         news = self._alarms.look(timeline, self._around)
         for alarm in news.alarms:
             line = alarm_line(alarm)
+            self._told.append(line)
             self._wishes.say(line)
             if self._wishes.hook is not None:
                 self._wishes.hook.start(alarm, line)
         for alarm in news.over:
-            self._wishes.say(over_line(alarm))
+            self._told.append(over_line(alarm))
+            self._wishes.say(self._told[-1])
         if news.alarms or news.over:
             self.status = read_status(timeline, self._follower.samples, self._wishes.earlier)
             self._write()

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from hotlap.inject.ablation import ablate
+from hotlap.inject.export import Exporter
 from hotlap.inject.on_import import forget, on_import
 from hotlap.inject.replay import replay_indices
 from hotlap.inject.seeding import offset_seeds
@@ -41,11 +42,15 @@ class Guest:
         self.call = call
         self.points = HookPoints()
         self.undo = Undo()
+        self.exporter = Exporter(call.timeline_dir, self.undo) if call.export else None
         try:
             self.watch: Watch = install(call, self.points, self.undo, self._on_import)
         except BaseException:
             self.undo.undo_all()
             raise
+        if self.exporter is not None:
+            self.exporter.timeline = self.watch
+            self.watch.recorder.on_look.append(self.exporter.wake)
         self.targets: list[GuestTarget] = []
 
     def _on_import(self, module: str, callback: Callable[[ModuleType], None]) -> None:
@@ -95,6 +100,8 @@ class Guest:
         """At the end of the process: finish what levers still write, say what each changed, close the timeline."""
         for target in self.targets:
             target.finish()
+        if self.exporter is not None:
+            self.exporter.stop()
         self.watch.close("exit")
 
 

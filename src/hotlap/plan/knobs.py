@@ -71,8 +71,9 @@ def _content(file: str) -> str:
     try:
         with open(file, encoding="utf-8", newline="") as source:
             return source.read()
-    except (OSError, UnicodeDecodeError) as err:
+    except (OSError, ValueError) as err:  # also a name that no file can have
         reason = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
+        reason = "no file can have this name" if isinstance(err, UnicodeEncodeError) else reason
         raise HotlapError(
             f"The configuration file {file} cannot be read: {reason}.", "Check its path.", EXIT_USAGE
         ) from err

@@ -28,6 +28,7 @@ class _Losses:
         self._dispatch = torch._C._len_torch_dispatch_stack
         self._profiling = torch._C._autograd._profiler_enabled
         self._unseen = torch._C.DisableTorchFunction
+        self._capturing = torch.cuda.is_current_stream_capturing
 
     def count(self, rec: Recorder) -> None:
         """One more backward; also by whether torch's profiler records it."""
@@ -36,11 +37,14 @@ class _Losses:
         rec.profiled += self._profiling()
 
     def value(self, tensor: Any) -> Any:
-        """The scalar's value, or the scalar without its graph; nothing that the script could see."""
+        """The scalar's value, or the scalar without its graph; nothing that the script could see.
+
+        None while the script captures a CUDA graph: nothing is computed then.
+        """
         if type(tensor) is self.tensor and not self._modes():
             if tensor.is_cpu and not self._dispatch() and not self._profiling():
                 return self._item(tensor)
-            return tensor.data
+            return None if tensor.is_cuda and self._capturing() else tensor.data
         with self._unseen():
             return tensor.data
 
@@ -53,7 +57,9 @@ class _Losses:
         tensors = args[0] if args else kwargs.get("tensors", ())
         graded = args[1] if len(args) > 1 else kwargs.get("grad_tensors")
         if graded is None and isinstance(tensors, self.tensor):
-            kept.append(self.value(tensors))
+            value = self.value(tensors)
+            if value is not None:
+                kept.append(value)
             return
         with self._unseen():
             for tensor in (tensors,) if isinstance(tensors, self.tensor) else tuple(tensors):

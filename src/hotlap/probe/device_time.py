@@ -1,4 +1,4 @@
-"""On CUDA only: copies to the device, and how long the device was busy in each phase, by events that are read late.
+"""On CUDA only: copies to the device, and how long it took for a step and its phases, by events that are read late.
 
 Nothing here ever waits for the device. Without CUDA this probe installs nothing, and ``h2d`` is not measured.
 """
@@ -11,6 +11,7 @@ from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.device_phases import DevicePhases, Span
 from hotlap.probe.recorder import H2D
 from hotlap.records.rows import Event
 
@@ -25,13 +26,14 @@ def install(ctx: Context) -> bool:
     torch = ctx.torch
     if not torch.cuda.is_available():
         return False
+    steps = _DeviceSteps(ctx)
     for name in ("to", "cuda"):
-        ctx.undo.replace(torch.Tensor, name, _copy(ctx, getattr(torch.Tensor, name)))
-    ctx.rec.on_step_end.append(_DeviceSteps(ctx).after_step)
+        ctx.undo.replace(torch.Tensor, name, _copy(ctx, steps.phases, getattr(torch.Tensor, name)))
+    ctx.rec.on_step_end.append(steps.after_step)
     return True
 
 
-def _copy(ctx: Context, original: Any) -> Any:
+def _copy(ctx: Context, phases: DevicePhases, original: Any) -> Any:
     rec = ctx.rec
     is_compiling = ctx.torch.compiler.is_compiling
 
@@ -40,13 +42,20 @@ def _copy(ctx: Context, original: Any) -> Any:
         if is_compiling() or rec.skips[H2D] or rec.cur is not None or self.is_cuda or get_ident() != rec.thread:
             return original(self, *args, **kwargs)
         rec.enter(H2D)
-        if not rec.brief:
-            rec.calls[H2D] += 1
+        bracketed, copied = phases.begin("h2d"), False
         try:
-            return original(self, *args, **kwargs)
+            result = original(self, *args, **kwargs)
+            copied = result.is_cuda
+            return result
         finally:
-            if rec.cur == H2D:
+            if bracketed:
+                phases.end()
+            if rec.cur == H2D and copied:
                 rec.leave()
+                if not rec.brief:
+                    rec.calls[H2D] += 1
+            elif rec.cur == H2D:
+                rec.cur = None  # to another type, on the host
 
     return copy
 
@@ -56,21 +65,43 @@ class _DeviceSteps:
 
     def __init__(self, ctx: Context) -> None:
         self._cuda = ctx.torch.cuda
-        self._rec = ctx.rec
-        self._flying: deque[tuple[int, int, Any]] = deque()
+        self._ctx = ctx
+        self._flying: deque[tuple[int, int, Any, list[Span] | None]] = deque()
         self._free: list[Any] = []
+        self.phases = DevicePhases(ctx, self._record)
+
+    def _record(self) -> Any:
+        """An event on the script's stream; None where the script captures a graph, or the device refuses."""
+        try:
+            if not self._cuda.is_initialized() or self._cuda.is_current_stream_capturing():
+                return None
+            event = self._free.pop() if self._free else self._cuda.Event(enable_timing=True)
+            event.record()
+        except RuntimeError as err:
+            self._ctx.failed("device_time", err)
+            return None
+        return event
 
     def after_step(self, index: int) -> None:
-        if not self._cuda.is_initialized() or self._cuda.is_current_stream_capturing():
+        event = self._record()
+        spans = self.phases.after_step(index, event) if event is not None else None
+        if event is None:
             return
-        event = self._free.pop() if self._free else self._cuda.Event(enable_timing=True)
-        event.record()
-        self._flying.append((index, self._rec.clock(), event))
+        self._flying.append((index, self._ctx.rec.clock(), event, spans))
         while len(self._flying) > 1 and self._flying[1][2].query():
-            _, begun, first = self._flying.popleft()
-            step, _, second = self._flying[0]
-            if step % 100 == 0:
-                self._rec.emit(Event("device_step", begun, int(first.elapsed_time(second) * 1e6), step))
-            self._free.append(first)
+            self._read(self._flying.popleft(), self._flying[0])
         while len(self._flying) > POOL:
             self._flying.popleft()
+
+    def _read(self, before: tuple[int, int, Any, Any], step: tuple[int, int, Any, list[Span] | None]) -> None:
+        """What the device took for ``step``, where its phases were bracketed."""
+        (_, begun, first, _), (index, _, last, spans) = before, step
+        if spans is not None:
+            taken: dict[str, float] = {}
+            for phase, start, end in spans:
+                if not end.query():  # on a stream of its own, where a copy for a later step goes on
+                    continue
+                taken[phase] = taken.get(phase, 0.0) + start.elapsed_time(end) * 1e6
+            self._ctx.rec.emit(Event("device_step", begun, int(first.elapsed_time(last) * 1e6), index, d=taken))
+            self._free += [event for _, *ends in spans for event in ends if event is not last and event.query()]
+        self._free.append(first)

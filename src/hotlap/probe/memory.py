@@ -78,4 +78,4 @@ class Telemetry:
 
     def _device(self) -> int | None:
         cuda = self._torch.cuda
-        return int(cuda.memory_reserved()) if cuda.is_initialized() else None
+        return int(cuda.memory_reserved(self._rec.device)) if cuda.is_initialized() else None

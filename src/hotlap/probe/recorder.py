@@ -106,6 +106,8 @@ class Recorder:
         self.hooks = HookCodes()
         self.briefly = 0
         """Steps measured in brief so far."""
+        self.device: int | None = None
+        """The device that the training thread uses. Other threads have one of their own, which is the first."""
 
     def emit(self, row: Any) -> None:
         """Hand a row to the writer."""

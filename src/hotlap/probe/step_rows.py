@@ -27,6 +27,38 @@ def _loss(value: Any) -> str:
     return repr(number) if number - number == 0 else "null"
 
 
+def _on_device(value: Any) -> bool:
+    from torch import Tensor
+
+    return type(value) is Tensor and not value.is_cpu
+
+
+def _read_together(steps: list[StepRow]) -> None:
+    """Losses on a device, with one copy to the host for all of these steps.
+
+    A copy waits for everything that the script has given to the device by then. With one per loss the writer would be
+    slower than a training of short steps.
+    """
+    alike: dict[Any, list[tuple[list[Any], int]]] = {}
+    for step in steps:
+        for k, value in enumerate(step[8]):
+            if type(value) is not float and _on_device(value):
+                alike.setdefault((value.device, value.dtype), []).append((step[8], k))
+    for places in alike.values():
+        try:
+            values = _values([losses[k] for losses, k in places])
+        except (RuntimeError, ValueError, TypeError):
+            continue  # one of them is gone (its memory is a CUDA graph's): each is read by itself
+        for (losses, k), value in zip(places, values, strict=True):
+            losses[k] = float(value)
+
+
+def _values(tensors: list[Any]) -> list[Any]:
+    import torch
+
+    return list(torch._C.TensorBase.tolist(torch.cat([tensor.reshape(1) for tensor in tensors])))
+
+
 def _item(tensor: Any) -> Any:
     from torch._C import TensorBase  # the C method: the script's own `Tensor.item` may be watched
 
@@ -50,6 +82,7 @@ class StepRows:
     def text(self, steps: list[StepRow]) -> list[str]:
         """Lines for these steps; an unfinished group is kept for the next call."""
         lines = []
+        _read_together(steps)
         for step in steps:
             if self._each == 1 or (self._sum is None and self._told_brief and not any(step[11])):
                 # Were all steps measured in full lost in groups with those in brief, no phase would be known.

@@ -43,4 +43,6 @@ class Call:
     """Folder for a lever's own files (decoded cache); removed by the host."""
     offline: bool = False
     """Trackers (W&B, MLflow, Comet, ...) are told to stay offline."""
+    export: bool = False
+    """Hand the guard's figures to the tracker that the script uses."""
     extra: dict[str, Any] = field(default_factory=dict)

@@ -206,10 +206,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Mark:
-    """``k: mark``: what a lever or an ablation did here. ``state``: applied, no-effect, refused, failed."""
+    """``k: mark``: what a lever, an ablation or an export did here. ``state``: applied, no-effect, refused, failed."""
 
     kind: str
-    """``lever`` or ``ablation``."""
+    """``lever``, ``ablation`` or ``export`` (of figures to the script's tracker ``id``)."""
     id: str
     state: str
     count: int

@@ -17,11 +17,12 @@ ROOT = ".hotlap"
 T = TypeVar("T")
 
 
-def write_atomic(path: Path, text: str, aside: Path | None = None) -> None:
+def write_atomic(path: Path, text: str, aside: Path | None = None, durable: bool = True) -> None:
     """Write under a temporary name and rename: a full disk or a kill never leaves half a file.
 
     ``aside``: a folder of ours for the temporary name, where ``path`` lies among the user's files: a kill -9 leaves
     nothing beside them. On another file system it cannot be renamed from there, and is made beside ``path`` after all.
+    ``durable``: nor does a machine that goes down; a file that is worth nothing by then need not be synced.
     """
     folder = aside if aside is not None and _same_file_system(aside, path.parent) else path.parent
     temporary = folder / f".{path.name}.{os.getpid()}.tmp"
@@ -29,7 +30,8 @@ def write_atomic(path: Path, text: str, aside: Path | None = None) -> None:
         with open(temporary, "w", encoding="utf-8") as out:
             out.write(text)
             out.flush()
-            os.fsync(out.fileno())
+            if durable:
+                os.fsync(out.fileno())
         os.replace(temporary, path)
     except OSError as err:
         temporary.unlink(missing_ok=True)

@@ -18,16 +18,18 @@ ARMS = ("baseline", "candidate")
 MOST_POINTS = 120
 
 
-def interval(found: Interval | None) -> Markup | None:
-    """Dot and whisker on a ratio axis that starts at 1x or below."""
+def interval(found: Interval | None, least: float | None = None) -> Markup | None:
+    """Dot and whisker on a ratio axis that starts at 1x or below; ``least``: what is still allowed, as a line."""
     if found is None or not all(svg.finite(v) for v in (found.ratio, found.low, found.high)):
         return None
-    low, high = min(1.0, found.low), max(1.0, found.high)
+    bounds = [1.0] if least is None else [1.0, least]
+    low, high = min(*bounds, found.low), max(1.0, found.high)
     scale = svg.Scale(low - 0.04 * (high - low), high + 0.06 * (high - low))
     values = [v for v in svg.ticks(scale.low, scale.high, 5) if abs(scale(v) - scale(1.0)) > 6] + [1.0]
     x, left, right, one = (f"{scale(v)}%" for v in (found.ratio, found.low, found.high, 1.0))
     text = units.ratio_interval(found.ratio, found.low, found.high)
-    title = f"Speedup {text}, {units.share(found.level)} interval"
+    what = "Speedup" if least is None else "Throughput ratio"
+    title = f"{what} {text}, {units.share(found.level)} interval"
     marks = [svg.tag("line", {"x1": left, "x2": right, "y1": "50%", "y2": "50%", "class": "whisker"})]
     marks += [svg.tag("line", {"x1": v, "x2": v, "y1": "38%", "y2": "62%", "class": "whisker"}) for v in (left, right)]
     grid = [
@@ -40,10 +42,15 @@ def interval(found: Interval | None) -> Markup | None:
         svg.tag("title", None, title),
         *grid,
         svg.tag("line", {"x1": one, "x2": one, "y1": "0", "y2": "100%", "class": "one"}),
+        *([] if least is None else [_least(f"{scale(least)}%")]),
         *marks,
         svg.tag("circle", {"cx": x, "cy": "50%", "r": 6, "class": "dot"}),
         svg.axis_x(values, [units.tick(v, "x") for v in values], scale),
     )
+
+
+def _least(x: str) -> Markup:
+    return svg.tag("line", {"x1": x, "x2": x, "y1": "0", "y2": "100%", "class": "least"})
 
 
 def windows(trials: Sequence[Trial]) -> Markup | None:

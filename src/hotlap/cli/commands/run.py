@@ -21,6 +21,7 @@ from hotlap.plan.file import load_valid_plan
 from hotlap.plan.knobs import by_hand, rewritten
 from hotlap.records.call import Call
 from hotlap.records.errors import HotlapError
+from hotlap.records.figures import PREFIX
 from hotlap.records.guard import GuardRecord
 from hotlap.records.plan import Plan
 from hotlap.records.rows import Mark
@@ -76,6 +77,7 @@ def execute(args: argparse.Namespace) -> int:
             stack_hz=GUARD_STACK_HZ if guard is not None else 0.0,
             hits_most_s=GUARD_HITS_S if guard is not None else 0.0,
             cores=machine.cores,
+            export=guard is not None and not args.no_export,
             scratch=str(scratch),
         )
         code = run_script(to_run, door.environment(call), guard.start if guard is not None else None)
@@ -86,7 +88,7 @@ def execute(args: argparse.Namespace) -> int:
     run.status, run.exit_code, run.wall_s = "finished", code, time.monotonic() - started
     folder.write("run.json", run)
     told = _what_happened(timeline_dir, plan, command) if args.plan is not None else _not_attached(timeline_dir)
-    for line in [*told, *_guarded(guard, folder, always=not told)]:
+    for line in [*told, *_guarded(guard, folder, always=not told), *_exported(timeline_dir)]:
         say(line)
     return code
 
@@ -95,6 +97,19 @@ def _guarded(guard: Guard | None, folder: RunFolder, always: bool) -> list[str]:
     """What the guard saw: one line where there were drifts, or nothing else is said."""
     record = folder.read("guard.json", GuardRecord) if guard is not None else None
     return [summary(record)] if record is not None and (record.alarms or always) else []
+
+
+def _exported(timeline_dir: Path) -> list[str]:
+    """One line per tracker that figures were given to, or that refused them."""
+    timeline = training_timeline(timeline_dir)
+    last: dict[str, Mark] = {m.id: m for m in timeline.mark if m.kind == "export"} if timeline is not None else {}
+    lines = []
+    for mark in last.values():
+        if mark.state == "applied":
+            lines.append(f"{PREFIX} series were added to the script's own run in {mark.id} (--no-export: none)")
+        else:
+            lines.append(f"{PREFIX} series: {mark.id} was left alone after {mark.count} times, {mark.why}")
+    return lines
 
 
 def _not_attached(timeline_dir: Path) -> list[str]:

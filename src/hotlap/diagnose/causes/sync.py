@@ -51,7 +51,8 @@ def _advice(found: Calls, words: list[str]) -> str:
 def find(view: View) -> Finding | None:
     """Seconds of sync calls by line, on a device only: on the CPU there is nothing to wait for (a note says so).
 
-    Where the device's busy fraction is known, at most its idle part can be won.
+    At most the time in which the device is idle can be won. While the host waits the device works, so that it is idle
+    for no longer than the host does something else; where its busy fraction is known, for what that leaves.
     """
     if not view.on_device:
         return None
@@ -60,7 +61,8 @@ def find(view: View) -> Finding | None:
     seconds = max(found.seconds, view.seconds("sync"))
     busy = [t.device_busy_frac for t in view.timeline.tick if t.device_busy_frac is not None and t.t >= view.start_ns]
     idle = 1.0 - sum(busy) / len(busy) if busy else None
-    won = min(seconds, idle * view.times.step_s) if idle is not None else seconds
+    rest = max(0.0, view.times.step_s - seconds)
+    won = min(seconds, rest if idle is None else min(rest, idle * view.times.step_s))
     words = _words(view)
     evidence = {
         "sync_s": seconds,

@@ -1,0 +1,145 @@
+"""Everything that only a machine with a GPU can answer, in one command and under ten minutes.
+
+    python bench/gpu/run.py [--save] [--budget-s 570] [--only PART ...] [--list]
+
+overhead   what watching costs a loop of short steps on the device
+phases     what the timeline says of forward, backward, optimizer and copies on the device, beside the training's own
+           CUDA events
+copies     samples/s onto the device: the packed-data loader, DataLoaders, and the bus alone
+tests      the tests marked gpu
+ladder_*   the five reference trainings, slow against fast, and the roof
+
+Each part has its share of the time and is cut off at it; what one does not need, the later ones get. A part that fails
+is told and does not take the others with it. Nothing is downloaded. ``--save`` writes bench/results/gpu.json with the
+machine's facts. Exit code: 0 when all parts were done, 1 when one was not, 2 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+BENCH, ROOT = HERE.parent, HERE.parents[1]
+sys.path[:0] = [str(HERE), str(BENCH)]
+
+from gpu_budget import FIGURES, LIMIT, Part, play_all, shown  # noqa: E402
+from results import save  # noqa: E402
+
+from hotlap_workloads.catalogue import NAMES  # noqa: E402
+
+__all__ = ["main", "parts"]
+
+BUDGET_S = 570.0
+NO_GPU = 2
+
+
+def parts() -> list[Part]:
+    """In the order of what is missed most when the time runs out."""
+    own = [sys.executable, str(HERE / "gpu_{}.py"), "--limit-s", LIMIT, "--json", FIGURES]
+
+    def script(name: str) -> tuple[str, ...]:
+        return tuple(word.format(name) if word == own[1] else word for word in own)
+
+    found = [
+        Part("phases", script("phases"), 45),
+        Part("overhead", script("overhead"), 80),
+        Part("copies", script("copies"), 40),
+        Part("tests", (sys.executable, "-m", "pytest", "-v", "-m", "gpu", "-p", "no:cacheprovider", "--junitxml",
+                       FIGURES, *marked(ROOT / "tests")), 115, junit, (0, 1)),
+    ]  # fmt: skip
+    ladder = (sys.executable, str(BENCH / "ladder.py"))
+    asked = ("--on", "cuda", "--ends", "--rounds", "1", "--seconds", "2", "--no-evaluations", "--limit-s", LIMIT)
+    return found + [Part(f"ladder_{name}", (*ladder, name, *asked, "--json", FIGURES), 58) for name in NAMES]
+
+
+def marked(folder: Path) -> list[str]:
+    """Test files with tests marked gpu: the others may want packages that are not here."""
+    return [str(p) for p in sorted(folder.rglob("test_*.py")) if "pytest.mark.gpu" in p.read_text(encoding="utf-8")]
+
+
+def junit(path: Path) -> dict[str, Any]:
+    """Counts and the names of what failed, of pytest's JUnit file."""
+    try:
+        suites = list(ElementTree.parse(path).getroot().iter("testsuite"))
+    except ElementTree.ParseError as err:
+        raise ValueError(str(err)) from err
+    counts = {k: sum(int(s.get(k, 0)) for s in suites) for k in ("tests", "failures", "errors", "skipped")}
+    cases = [case for suite in suites for case in suite.iter("testcase")]
+    bad = [str(c.get("name")) for c in cases if c.find("failure") is not None or c.find("error") is not None]
+    return {**counts, "failed": bad}
+
+
+def device_facts() -> dict[str, Any]:
+    """What the machine's facts do not hold: torch's build, the driver, each GPU's state before the bench."""
+    import torch
+
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,power.limit,temperature.gpu",
+             "--format=csv,noheader"]  # fmt: skip
+    try:
+        asked = subprocess.run(query, capture_output=True, text=True, timeout=20)
+        driver = asked.stdout.strip().splitlines() if asked.returncode == 0 else [asked.stderr.strip()]
+    except (OSError, subprocess.TimeoutExpired) as err:
+        driver = [f"nvidia-smi: {err}"]
+    return {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "driver": driver,
+            "devices": [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]}  # fmt: skip
+
+
+def no_gpu() -> str | None:
+    """Why there is nothing to measure here."""
+    import torch
+
+    if torch.cuda.is_available():
+        return None
+    built = torch.version.cuda or torch.version.hip
+    why = f"torch {torch.__version__} sees none" if built else f"torch {torch.__version__} is built for the CPU alone"
+    return f"bench/gpu needs a GPU: {why}. Nothing was measured."
+
+
+def arguments() -> argparse.Namespace:
+    """Of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget-s", type=float, default=BUDGET_S, help="time for all parts (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="PART", choices=[p.name for p in parts()], help="these parts")
+    parser.add_argument("--list", action="store_true", help="say which parts there are, with their shares")
+    parser.add_argument("--save", action="store_true", help="write bench/results/gpu.json")
+    args = parser.parse_args()
+    if args.budget_s <= 0:
+        parser.error("--budget-s: more than nothing")
+    return args
+
+
+def main() -> int:
+    """Run, tell, save."""
+    begun = time.monotonic()
+    args = arguments()
+    wanted = [part for part in parts() if args.only is None or part.name in args.only]
+    if args.list:
+        whole = sum(part.share for part in wanted)
+        print("\n".join(f"{part.name:24} {args.budget_s * part.share / whole:4.0f} s" for part in wanted))
+        return 0
+    missing = no_gpu()
+    if missing is not None:
+        print(missing, file=sys.stderr)
+        return NO_GPU
+    path = [str(ROOT / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    facts = device_facts()
+    left = args.budget_s - (time.monotonic() - begun)
+    results = play_all(wanted, left, env, ROOT, lambda line: print(line, flush=True))
+    for name, result in results.items():
+        print(f"\n== {shown(name, result)}")
+        print("\n".join(result.get("told", [])))
+    if args.save:
+        print(save("gpu", {"device": facts, "budget_s": args.budget_s, "parts": results}))
+    return 0 if all(result["status"] == "done" for result in results.values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

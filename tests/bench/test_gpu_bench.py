@@ -1,0 +1,199 @@
+"""The bench for a GPU, as far as a machine without one can try it: its budget, its parts' figures, its refusal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from hotlap.records.rows import PHASES, Event, Step
+
+GPU = Path(__file__).parents[2] / "bench" / "gpu"
+
+
+def module(name: str) -> ModuleType:
+    sys.path.insert(0, str(GPU))
+    try:
+        return __import__(name)
+    finally:
+        sys.path.remove(str(GPU))
+
+
+budget, copies, loop, overhead, phases, bench = map(
+    module, ("gpu_budget", "gpu_copies", "gpu_loop", "gpu_overhead", "gpu_phases", "run")
+)
+needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+
+
+def part(code: str, share: float = 1.0, **more: Any) -> Any:
+    return budget.Part("x", (sys.executable, "-c", code, budget.LIMIT, budget.FIGURES), share, **more)
+
+
+WRITES = "import sys, pathlib; pathlib.Path(sys.argv[2]).write_text('[1]'); print('limit', sys.argv[1]);"
+
+
+def test_time_that_a_part_does_not_need_goes_to_the_later_ones() -> None:
+    parts = [part("", share) for share in (1.0, 1.0, 2.0)]
+    assert budget.limit_s(400.0, parts[0], parts[1:]) == 100.0
+    assert budget.limit_s(390.0, parts[1], parts[2:]) == 130.0, "the first needed ten seconds"
+    assert budget.limit_s(50.0, parts[2], []) == 50.0
+
+
+def test_all_shares_together_stay_under_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def play(part: Any, limit: float, env: dict[str, str], cwd: Path) -> dict[str, Any]:
+        now[0] += max(0.0, limit)  # each takes all that it may
+        return {"status": "cut off", "limit": limit}
+
+    monkeypatch.setattr(budget, "play", play)
+    found = budget.play_all(bench.parts(), bench.BUDGET_S, {}, GPU, lambda line: None, lambda: now[0])
+    assert now[0] == pytest.approx(bench.BUDGET_S) and bench.BUDGET_S < 590
+    assert list(found) == [p.name for p in bench.parts()] and all(r["limit"] > 30 for r in found.values())
+    names = [p.name for p in bench.parts()]
+    assert names[:4] == ["phases", "overhead", "copies", "tests"] and sum(n.startswith("ladder_") for n in names) == 5
+
+
+def play(code: str, limit: float = 20.0, **more: Any) -> dict[str, Any]:
+    return dict(budget.play(part(code, **more), limit, dict(os.environ), GPU))
+
+
+def test_a_part_that_is_done_hands_over_its_figures() -> None:
+    found = play(WRITES)
+    assert (found["status"], found["figures"], found["told"]) == ("done", [1], ["limit 18"]), "less than its limit"
+    assert budget.shown("x", found).startswith("x: done after")
+
+
+def test_a_part_that_fails_is_told_with_what_it_said() -> None:
+    found = play(WRITES + "print('no driver'); sys.exit(7)")
+    assert (found["status"], found["why"], found["figures"]) == ("failed", "it ended with 7", [1])
+    assert found["told"][-1] == "no driver"
+    assert play(WRITES + "sys.exit(1)", may_end_with=(0, 1))["status"] == "done"
+    assert "no figures" in play("pass")["why"]
+
+
+def test_a_part_that_hangs_is_cut_off_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(budget, "LEAST_S", 0.1)
+    child = f"import time, pathlib; time.sleep(3); pathlib.Path({str(tmp_path / 'lived')!r}).touch()"
+    code = WRITES + f"import subprocess, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
+    found = play(code, 1.5)
+    assert found["status"] == "cut off" and found["seconds"] < 10 and found["figures"] == [1]
+    assert not (tmp_path / "lived").exists()
+
+
+def test_a_part_without_time_is_not_begun() -> None:
+    assert play("raise SystemExit(1)", 3.0)["status"] == "no time"
+
+
+def bare_step(index: int, forward_ns: int) -> Step:
+    p: list[int | None] = [0] * len(PHASES)
+    p[PHASES.index("forward")] = forward_ns
+    return Step(index, 1, index * 10**7, 10**7, p, 8, 1, 0, 0, 10**7, [])
+
+
+def test_phases_are_compared_in_the_same_steps() -> None:
+    truth = [{"forward": 0.002 + 0.001 * i, "backward": 0.004} | ({"step": 0.01} if i else {}) for i in range(6)]
+    events = [
+        Event("device_step", 0, 11_000_000, i, d={"forward": 1e9 * truth[i]["forward"] + 1e5, "backward": 4e6})
+        for i in (1, 3, 5)
+    ]
+    events += [Event("validation", 0, 1, 2), Event("device_step", 0, 1, 99, d={"forward": 1.0})]
+    found = phases.compare(truth, events, [bare_step(i, 500_000) for i in range(6)])
+    assert found["steps"] == 3 and found["enough"]
+    forward = found["phases"]["forward"]
+    assert forward["truth_s"] == pytest.approx(0.005) and forward["difference_s"] == pytest.approx(1e-4)
+    assert forward["host_s"] == pytest.approx(0.0005) and found["phases"]["backward"]["worst_s"] == pytest.approx(0.0)
+    assert found["phases"]["step"]["difference_s"] == pytest.approx(0.001) and found["phases"]["optimizer"] is None
+    lines = phases.table("loop", found)
+    assert "3 steps" in lines[0] and any("optimizer" in line and "not told" in line for line in lines)
+    assert any(line.split() == ["forward", "5.000", "5.100", "0.100", "0.100", "+1.0%", "0.500"] for line in lines)
+    assert not phases.compare(truth, events[:2], [])["enough"]
+
+
+def test_overhead_is_paired_by_rounds() -> None:
+    seen = {arm: [1.0, 2.0, 4.0] for arm in overhead.ARMS} | {"guarded": [1.01, 2.02, 4.04]}
+    found = overhead.figures(seen)
+    assert found["overhead_percent"]["guarded"] == pytest.approx((1.0, 1.0, 1.0)) and found["rounds"] == 3
+    assert found["overhead_percent"]["bare again"] == (0.0, 0.0, 0.0) and found["step_s"] == 2.0
+
+
+def test_the_loop_trains_and_times_itself() -> None:
+    found = loop.train({"steps": 6, "warm": 2, "width": 8, "depth": 2, "batch": 4, "device": "cpu"})
+    assert found["step_s"] > 0 and found["events"] == []
+
+
+def test_the_loop_brackets_its_own_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(1000))
+
+    class Mark:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            self.ms = next(now)
+
+        def elapsed_time(self, end: Any) -> int:
+            return int(end.ms - self.ms)
+
+    monkeypatch.setattr(torch.cuda, "Event", Mark)
+    small = {"steps": 3, "warm": 1, "width": 8, "depth": 1, "batch": 4, "device": "cpu", "events": True}
+    rows = loop.train(small)["events"]
+    assert [set(row) - set(loop.PHASES) for row in rows] == [set(), {"step"}, {"step"}]
+    assert all(row[phase] == 0.001 for row in rows for phase in loop.PHASES) and rows[1]["step"] == 0.008
+
+
+def test_every_way_onto_the_device_gives_whole_batches(tmp_path: Path) -> None:
+    import numpy as np
+
+    path = tmp_path / "rows.npy"
+    np.save(path, np.full((2 * copies.BATCH + 5, *copies.SHAPE), 51, np.uint8))
+    known = {name: make for name, make in copies.ways(path, "cpu").items() if "workers, pinned" not in name}
+    for name, make in known.items():
+        batch = next(make()())
+        assert batch.shape == (copies.BATCH, *copies.SHAPE) and batch.dtype == torch.float32, name
+        assert "copied" in name or torch.allclose(batch, torch.tensor(0.2)), name
+
+
+def test_ways_are_set_against_the_bus() -> None:
+    found = copies.summary({copies.LIMIT: [10.0, 20.0, 30.0], copies.OURS: [5.0], "broken": []}, {"broken": "why"})
+    assert found["ways"][copies.OURS]["of_limit"] == 0.25 and found["failed"] == {"broken": "why"}
+    assert "broken" not in found["ways"] and found["ways"][copies.LIMIT]["turns"] == 3
+
+
+def test_what_pytest_says_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    path.write_text(
+        '<testsuites><testsuite tests="3" failures="1" errors="0" skipped="1"><testcase name="a"/><testcase name="b">'
+        '<failure/></testcase><testcase name="c"><skipped/></testcase></testsuite></testsuites>'
+    )
+    assert bench.junit(path) == {"tests": 3, "failures": 1, "errors": 0, "skipped": 1, "failed": ["b"]}
+    path.write_text("<testsuites")
+    with pytest.raises(ValueError, match=r"no element|unclosed"):
+        bench.junit(path)
+    assert any(name.endswith("gpu/test_on_device.py") for name in bench.marked(GPU.parents[1] / "tests"))
+
+
+@needs_no_gpu
+def test_without_a_gpu_it_refuses_loudly(tmp_path: Path) -> None:
+    command = [sys.executable, str(GPU / "run.py")]
+    done = subprocess.run([*command, "--save"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "needs a GPU" in done.stderr and "Nothing was measured" in done.stderr
+    assert not (GPU.parent / "results" / "gpu.json").exists() and list(tmp_path.iterdir()) == []
+
+
+def test_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--budget-s", "0"], ["--only", "nothing"]):
+        monkeypatch.setattr(sys, "argv", ["run.py", *words])
+        with pytest.raises(SystemExit, match="2"):
+            bench.main()
+    monkeypatch.setattr(sys, "argv", ["run.py", "--list", "--only", "phases", "tests", "--budget-s", "160"])
+    capsys.readouterr()
+    assert bench.main() == 0
+    assert capsys.readouterr().out.split() == ["phases", "45", "s", "tests", "115", "s"]

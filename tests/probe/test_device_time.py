@@ -1,0 +1,175 @@
+"""Steps and phases on the device, by events: on a made-up device whose events hold the host's clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hotlap.probe import device_phases, device_time, step_rows
+from hotlap.probe.context import Context
+from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.recorder import ALL_TIMED, H2D, Recorder
+from hotlap.probe.undo import Undo
+from hotlap.records.call import Call
+from hotlap.records.rows import Event
+
+
+class Device:
+    """Says what ``torch.cuda`` says. Its events are done ``behind`` later records."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.records = 0
+        self.behind = 3
+        self.capturing = False
+        device = self
+
+        class Mark:
+            def __init__(self, enable_timing: bool) -> None:
+                assert enable_timing
+
+            def record(self) -> None:
+                device.records += 1
+                self.at, self.number = device.now, device.records
+
+            def query(self) -> bool:
+                return device.records - self.number >= device.behind
+
+            def elapsed_time(self, end: Any) -> float:
+                assert self.query() and end.query(), "an event that is not done yet cannot be read"
+                return (end.at - self.at) / 1e6
+
+        self.Event = Mark
+
+    def is_available(self) -> bool:
+        return True
+
+    is_initialized = is_available
+
+    def is_current_stream_capturing(self) -> bool:
+        return self.capturing
+
+
+class Script:
+    """Steps of made-up length under the probe."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.device, self.undo, self.points = Device(), Undo(), HookPoints()
+        self.rec = Recorder(lambda: self.device.now)
+        self.rec.on_step_end = self.points.on_step_end
+        self.failed: list[str] = []
+        fake: Any = SimpleNamespace(cuda=self.device, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim)
+        note = lambda what, why: self.failed.append(why)  # noqa: E731
+        self.ctx = Context(Call("x"), self.points, self.undo, self.rec, lambda name, call: None, note, fake)
+        self.rec.on_failure = lambda err: self.failed.append(str(err))
+        monkeypatch.setattr(device_phases, "FIRST", 2)
+        monkeypatch.setattr(device_phases, "EVERY", 3)
+        assert device_time.install(self.ctx)
+        self.optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=0.1)
+
+    def passes(self, ms: int) -> None:
+        self.device.now += ms * 10**6
+
+    def step(self, forward: int = 20, backward: int = 30) -> None:
+        self.rec.sign_of_training()
+        call: Any = lambda: self.passes(forward)  # noqa: E731
+        for wrapper in self.points.around_forward:
+            call = (lambda inner: lambda: wrapper(None, inner, (), {}))(call)  # noqa: B023
+        call()
+        self.passes(1)
+        call = lambda: self.passes(backward)  # noqa: E731
+        for wrapper in self.points.around_backward:
+            call = (lambda inner: lambda: wrapper(inner, (), {}))(call)  # noqa: B023
+        call()
+        self.optimizer.step()
+        self.passes(5)
+        self.rec.end_step()
+
+    def events(self) -> list[Event]:
+        return [row for row in self.rec.rows if isinstance(row, Event)]
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    found = Script(monkeypatch)
+    yield found
+    assert found.undo.undo_all() == []
+    assert found.points.around_forward == [] == found.points.around_backward
+
+
+def test_one_step_in_some_is_told_phase_by_phase(script: Script) -> None:
+    for _ in range(12):
+        script.step()
+    told = script.events()  # step 11 was bracketed, too; the device is not there yet
+    assert [(e.kind, e.i, e.w) for e in told] == [("device_step", i, 56 * 10**6) for i in (2, 5, 8)]
+    assert all(e.d == {"forward": 20e6, "backward": 30e6, "optimizer": 0.0} for e in told)
+    assert script.failed == []
+
+
+def test_steps_watched_in_brief_are_not_bracketed(script: Script) -> None:
+    script.rec.brief = True
+    for _ in range(10):
+        script.step()
+    assert script.events() == [] and script.device.records == 10, "one event per step"
+
+
+def test_nothing_is_recorded_while_a_graph_is_captured(script: Script) -> None:
+    script.device.capturing = True
+    for _ in range(5):
+        script.step()
+    assert script.device.records == 0 and script.events() == []
+
+
+def test_a_device_that_refuses_is_noted_and_the_script_goes_on(script: Script) -> None:
+    def refuse(mark: Any) -> None:
+        raise RuntimeError("CUDA error")
+
+    script.device.Event.record = refuse  # type: ignore[method-assign]
+    for _ in range(5):
+        script.step()
+    assert script.rec.step_index == 5 and len(script.failed) == 1 and "CUDA error" in script.failed[0]
+
+
+def test_what_stays_on_the_host_is_no_copy_to_the_device(script: Script) -> None:
+    script.rec.sign_of_training()
+    found = torch.ones(2).to(torch.float64)
+    assert found.dtype == torch.float64 and script.rec.acc[H2D] == 0 and script.rec.calls[H2D] == 0
+    assert script.rec.cur is None
+
+
+def test_losses_of_a_device_are_read_with_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies: list[int] = []
+    together = step_rows._values
+
+    def values(tensors: list[Any]) -> list[Any]:
+        copies.append(len(tensors))
+        return together(tensors)
+
+    monkeypatch.setattr(step_rows, "_on_device", lambda value: isinstance(value, torch.Tensor))
+    monkeypatch.setattr(step_rows, "_values", values)
+    low = torch.tensor([0.125], dtype=torch.bfloat16)
+    losses: list[list[Any]] = [[torch.tensor(0.5)], [0.75, torch.tensor([1.5])], [], [low]]
+    steps: list[Any] = [(i, 0, 1, [0] * 12, 1, 1, 0, 0, kept, 1, 1, ALL_TIMED) for i, kept in enumerate(losses)]
+    lines = [json.loads(line) for line in step_rows.StepRows().text(steps)]
+    assert [line.get("l") for line in lines] == [[0.5], [0.75, 1.5], None, [0.125]] and sorted(copies) == [1, 2]
+
+
+def test_a_loss_that_is_gone_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_rows, "_on_device", lambda value: isinstance(value, torch.Tensor))
+    losses: list[list[Any]] = [[torch.tensor(0.5)], [torch.tensor([1.0, 2.0])]]
+    steps: list[Any] = [(i, 0, 1, [0] * 12, 1, 1, 0, 0, kept, 1, 1, ALL_TIMED) for i, kept in enumerate(losses)]
+    assert [json.loads(line)["l"] for line in step_rows.StepRows().text(steps)] == [[0.5], [None]]
+
+
+def test_a_copy_that_still_goes_on_is_left_out(script: Script) -> None:
+    steps = script.rec.on_step_end[0].__self__  # type: ignore[attr-defined]
+    first, begun, ended, last, copy, copied = (steps._record() for _ in range(6))
+    script.device.behind = 2
+    steps._read((1, 0, first, None), (2, 0, last, [("forward", begun, ended), ("h2d", copy, copied)]))
+    assert script.events()[0].d == {"forward": 0.0} and copied not in steps._free and ended in steps._free
