@@ -116,7 +116,7 @@ def apply(target: Target, setting: Setting) -> None:
         read = cached_reader(cache, "numpy.load", module.load, ("mmap_mode", "allow_pickle"))
         archive = module.lib.npyio.NpzFile
         swap(module, "load", with_key(archive, read))
-        target.replace(archive, "__getitem__", cached_member(cache, archive.__getitem__))
+        swap(archive, "__getitem__", cached_member(cache, archive.__getitem__))
 
     target.on_import("PIL.ImageFile", images)
     target.on_import("soundfile", lambda m: swap(m, "read", cached_sound_read(cache, m.read)))
