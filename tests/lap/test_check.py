@@ -57,6 +57,7 @@ def test_a_slower_working_tree_is_refuted(
     code = main(["check", *options, "--", sys.executable, "train.py"])
     printed = capsys.readouterr()
     assert code == 1, printed.err
+    assert (repository.parent / "c.json").exists(), printed.err
     found = loads(Check, (repository.parent / "c.json").read_text())
     assert (found.verdict, found.changed) == ("refuted", 1) and found.trial.interval is not None
     assert 0.25 < found.trial.interval.ratio < 0.5 and found.seen_from_frac > 0.2, "one launch says little"
@@ -129,7 +130,7 @@ def test_the_page_of_a_check_shows_the_verdict_the_windows_and_asks_nobody() -> 
         'class="least"',
     ):
         assert text in page, text
-    assert page.count("<svg") == 2 and page.count('class="window ') == 6 and "train<1>" not in page
+    assert page.count("<svg") == 3 and page.count('class="window ') == 6 and "train<1>" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
     cut_off = check_page.render(Report(machine=MACHINE, command=command, kind="check", status="interrupted"))
     assert "This run was interrupted." in cut_off and "Nothing was compared." in cut_off

@@ -108,3 +108,8 @@ def test_a_copy_made_in_inference_mode_is_not_written_into() -> None:
     with torch.inference_mode():
         snapshots.give_back(snapshots.take({"a": torch.zeros(3)}))
     assert snapshots.take({"a": torch.ones(3)})["a"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_what_deepcopy_refuses_is_refused_as_it_does() -> None:
+    with pytest.raises(NotImplementedError, match="Opaque"):
+        Snapshots().take({"m": torch.randn(2, 3).to_mkldnn(), "c": torch.randn(2)})

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hotlap.records.codec import dumps
 from hotlap.records.run_folder import RunFolder, write_atomic
-from hotlap.report import check_page, check_words, html, seed_page, seed_terminal, terminal, words
+from hotlap.report import check_words, pages, seed_terminal, terminal, words
 from hotlap.report.data import to_json
 from hotlap.report.saved import CHECK, SEEDS
 from hotlap.report.view import Report
@@ -25,36 +25,37 @@ def console(stderr: bool = True) -> Console:
 
 def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:
     """Write report.html (and ``--json``), then print the report."""
-    if report.kind == CHECK:
-        return _publish_check(report, folder, json_file, stderr)
     path = folder.path / "report.html"
-    seeds = report.kind == SEEDS
-    write_atomic(path, seed_page.render(report) if seeds else html.render(report))
-    if json_file is not None and report.seed_proof is not None:
-        write_atomic(json_file, dumps(report.seed_proof) + "\n", aside=folder.path)
-    elif json_file is not None and not seeds:
-        write_atomic(json_file, json.dumps(to_json(report), indent=2, allow_nan=False) + "\n", aside=folder.path)
+    write_atomic(path, pages.render(report))
+    document = _document(report)
+    if json_file is not None and document is not None:
+        write_atomic(json_file, document + "\n", aside=folder.path)
     out = console(stderr)
-    if seeds:
+    if report.kind == CHECK:
+        for line in _check_lines(report):
+            out.print(f" {line}", soft_wrap=True, markup=False)
+    elif report.kind == SEEDS:
         out.print(seed_terminal.seeds(report))
     else:
         out.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
     if report.seed_proof is not None:
-        out.print(f" proof:  {_short(folder.path / 'proof.json')}", soft_wrap=True)
-    out.print(f" report: {_short(path)}", soft_wrap=True)
+        out.print(f" proof:  {_short(folder.path / 'proof.json')}", soft_wrap=True, markup=False)
+    out.print(f" report: {_short(path)}", soft_wrap=True, markup=False)
 
 
-def _publish_check(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool) -> None:
-    """A comparison has its lines, and a page of its own."""
-    path = folder.path / "report.html"
-    write_atomic(path, check_page.render(report))
-    found = report.check
-    if found is not None and json_file is not None:
-        write_atomic(json_file, dumps(found) + "\n")
-    lines = [f"the run {words.ended(report)}: nothing was compared"] if found is None else check_words.lines(found)
-    for line in lines:
-        console(stderr).print(f" {line}", soft_wrap=True, markup=False)
-    console(stderr).print(f" report: {_short(path)}", soft_wrap=True, markup=False)
+def _document(report: Report) -> str | None:
+    """What ``--json`` is asked for; None where the run did not get that far."""
+    if report.kind == CHECK:
+        return None if report.check is None else dumps(report.check)
+    if report.kind == SEEDS:
+        return None if report.seed_proof is None else dumps(report.seed_proof)
+    return json.dumps(to_json(report), indent=2, allow_nan=False)
+
+
+def _check_lines(report: Report) -> list[str]:
+    if report.check is None:
+        return [f"the run {words.ended(report)}: nothing was compared"]
+    return check_words.lines(report.check)
 
 
 def _short(path: Path) -> str:

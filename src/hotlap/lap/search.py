@@ -20,6 +20,7 @@ from hotlap.records.plan import Move
 from hotlap.records.trials import LeverResult, Trial
 from hotlap.report import units
 from hotlap.trial.arm import Arm
+from hotlap.trial.budget import Budget
 
 __all__ = ["REPLAY_BATCHES", "Search", "search", "warm_steps"]
 
@@ -31,7 +32,7 @@ MEASURE_S = 14.0
 """At most; most comparisons are settled long before."""
 CLOSE_TO_ROOF = 0.97
 """At this share of the roof only numeric levers go on: the rest is smaller than what a trial can see."""
-PROMISING = 1.03
+PROMISING = Budget.promising
 WIDE = 1.15
 """An undecided trial is repeated when its ratio is promising and its interval wider than this factor."""
 MIN_PREDICTED = 1.02

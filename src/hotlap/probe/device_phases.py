@@ -19,7 +19,7 @@ FIRST = 20
 EVERY = 100
 RARER = 50
 """The first step that is bracketed, and how many go by before the next: later a fiftieth of the steps so far, so that a
-week's run tells some hundreds. A bracketed step holds some ten events, of 3 us each."""
+week's run tells some hundreds."""
 
 Span = tuple[str, Any, Any]
 """A phase, and the events at its beginning and end."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from hotlap import __version__
 from hotlap.records.check import Check
 from hotlap.report import chart_proof, check_words, keep, units, words
+from hotlap.report.page import environment
 from hotlap.report.view import Report
 
 __all__ = ["render"]
@@ -14,15 +13,9 @@ __all__ = ["render"]
 
 def render(report: Report) -> str:
     """The whole page of ``report.check``; without one it says how far the run got."""
-    environment = Environment(
-        loader=PackageLoader("hotlap.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     found = report.check
-    return environment.get_template("check.html").render(
+    template = environment().get_template("check.html")
+    return template.render(
         report=report,
         found=found,
         version=__version__,
@@ -30,7 +23,7 @@ def render(report: Report) -> str:
         lines=check_words.lines(found) if found is not None else [],
         interval=chart_proof.interval(found.trial.interval, 1.0 - found.max_slowdown_frac) if found else None,
         windows=chart_proof.windows([found.trial]) if found is not None else None,
-        facts=_facts(report, found) if found is not None else [],
+        setup_facts=_facts(report, found) if found is not None else [],
     )
 
 

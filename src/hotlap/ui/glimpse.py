@@ -95,7 +95,7 @@ def _look(file: BinaryIO, path: Path) -> Glimpse | None:
         if len(first) == HEAD_BYTES:
             raise RecordError(f"{path.name}:1 is not a timeline header.")
         return None
-    header = _row(first, path.name, 1)
+    header = parse_row(first, Path(path.name), 1)
     if not isinstance(header, Header):
         raise RecordError(f"{path.name}:1 is not a timeline header.")
     size = os.fstat(file.fileno()).st_size
@@ -108,13 +108,6 @@ def _look(file: BinaryIO, path: Path) -> Glimpse | None:
     return Glimpse(header, _thinned(seen), recent)
 
 
-def _row(raw: bytes, name: str, number: int) -> object:
-    try:
-        return parse_row(raw, Path(name), number)
-    except (ValueError, RecursionError) as err:
-        raise RecordError(f"{name}:{number} is corrupt: {err}.") from err
-
-
 def _tail(file: BinaryIO, path: Path, timeline: Timeline, between: tuple[int, int]) -> Timeline:
     """The rows of the last bytes, as many as it takes to have one of a step. A row being written is left out."""
     begin, end = between
@@ -123,7 +116,8 @@ def _tail(file: BinaryIO, path: Path, timeline: Timeline, between: tuple[int, in
         at = max(begin, end - length)
         lines = _read(file, at, end - at).split(b"\n")[:-1]
         lines = lines if at == begin else lines[1:]
-        rows = [_row(line, f"{path.name}, from the end", len(lines) - n) for n, line in enumerate(lines)]
+        name = Path(f"{path.name}, from the end")
+        rows = [parse_row(line, name, len(lines) - n) for n, line in enumerate(lines)]
         if at == begin or length >= MOST_TAIL_BYTES or any(isinstance(row, Step) for row in rows):
             break
         length *= 8

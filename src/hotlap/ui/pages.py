@@ -15,10 +15,11 @@ from hotlap import __version__
 from hotlap.records.comparison import Comparison
 from hotlap.records.errors import HotlapError
 from hotlap.records.run_folder import RunFolder
-from hotlap.report import check_words, html, seed_page, words
+from hotlap.report import words
 from hotlap.report.keep import command_text
 from hotlap.report.page import environment
-from hotlap.report.saved import CHECK, SEEDS, load_report
+from hotlap.report.pages import render
+from hotlap.report.saved import load_report
 from hotlap.ui import show_comparison, show_list, show_run
 from hotlap.ui.answer import Answer, json_answer, page, report_page, text_file
 from hotlap.ui.door import Refused
@@ -130,12 +131,7 @@ class Pages:
         if lying is not None:
             return report_page(lying)
         check_folder(folder.path)
-        report = load_report(folder)
-        if report.kind == CHECK:
-            lines = ["Nothing was compared yet."] if report.check is None else check_words.lines(report.check)
-            return self._page("message.html", title=folder.path.name, lines=lines, status=200)
-        made = seed_page.render(report) if report.kind == SEEDS else html.render(report)
-        return report_page(made.encode("utf-8", "replace"))
+        return report_page(render(load_report(folder)).encode("utf-8", "replace"))
 
     def _comparison(self, query: Query) -> Answer:
         names = list(dict.fromkeys(query.get("run", [])))

@@ -130,5 +130,5 @@ def _lever(lever: LeverResult) -> tuple[str, ...]:
         words.outcome(lever),
         units.ratio_interval(measured.ratio, measured.low, measured.high) if measured is not None else "",
         units.ratio(lever.cumulative) if lever.cumulative is not None else "",
-        words.reason(lever),
+        "" if lever.kept else words.reason(lever),
     )
