@@ -113,7 +113,9 @@ def test_orders_are_functions_of_seed_and_epoch(classes: Pack) -> None:
 
 
 class Many:
-    """As long as a pack of a million rows."""
+    """As long as a pack of a million rows, in chunks of 27."""
+
+    chunk_rows = np.append(np.arange(0, 1_000_000, 27), 1_000_000)
 
     def __len__(self) -> int:
         return 1_000_000
@@ -124,7 +126,19 @@ def test_mixing_is_a_number() -> None:
     assert mixing(Sequential().rows(many, 0)) < 0.001
     assert abs(mixing(Shuffle().rows(many, 0)) - 1) < 0.01
     by_window = [mixing(BlockShuffle(window_blocks=w).rows(many, 0)) for w in (1, 16, 256)]
-    assert by_window[0] < 0.55 and by_window == sorted(by_window) and by_window[1] < 0.95 < 0.99 < by_window[2]
+    assert by_window[0] < 0.7 and by_window == sorted(by_window) and by_window[1] < 0.95 < 0.99 < by_window[2]
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 20, 5000])
+def test_blocks_are_whole_chunks(classes: Pack, block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BlockShuffle, "window_rows", 1)  # nothing mixed: the blocks as they are drawn
+    rows = BlockShuffle(2, block_rows).rows(classes, 0)
+    assert sorted(rows.tolist()) == list(range(120))
+    blocks = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1)
+    edges = set(classes.chunk_rows.tolist())
+    assert len(edges) > 5 and all({int(b[0]), int(b[-1]) + 1} <= edges for b in blocks)
+    longest = int(np.diff(classes.chunk_rows).max())
+    assert len(blocks) >= 120 // (3 * max(block_rows, longest))
 
 
 @given(st.integers(0, 200), st.integers(1, 5), st.integers(1, 6))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import torch
 from pack_support import mixed
 
 from hotlap.pack import BlockShuffle, Loader, LoaderSettings, Pack, Shuffle
+from hotlap.pack import batches
 from hotlap.pack.available import memory_bytes
 from hotlap.pack.read_ahead import ReadAhead
 from hotlap.records.errors import HotlapError
@@ -68,6 +71,75 @@ def test_damage_reaches_the_training(make: Make, order: Any) -> None:
     part.write_bytes(content)
     with pytest.raises(HotlapError, match="the checksum does not match"):
         seen(loader(pack, order, 2, mode="background"))
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose memory holds two windows and not the pack."""
+    monkeypatch.setattr(batches, "memory_bytes", lambda: 600_000)
+
+
+def private_kib(pack: Pack) -> int:
+    """What of the pack's addresses is memory of our own instead of a file's."""
+    base, behind = pack.memory.tensor.data_ptr(), pack.memory.tensor.data_ptr() + pack.memory.size_bytes
+    inside, found = False, 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, _, rest = line.partition(" ")
+        if "-" in first:
+            inside = base <= int(first.split("-")[0], 16) < behind
+        elif inside and first == "Anonymous:":
+            found += int(rest.split()[0])
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reads past the page cache")
+@pytest.mark.parametrize("how", [{"mode": "inline"}, {"mode": "background", "threads": 2}])
+def test_past_the_page_cache_batches_are_the_same(make: Make, how: dict[str, Any], little_memory: None) -> None:
+    pack = make(mixed(2000), chunk_bytes=16_000, part_bytes=200_000)
+    order = BlockShuffle(1, block_rows=20, window_blocks=8)
+    plain = seen(loader(pack, order, 0, **how))
+    early = loader(pack, order, 2, **how)
+    held: list[int] = []
+    for _ in range(2):
+        held += [private_kib(early.pack) for _ in early]
+    if not max(held):
+        pytest.skip("the file system has no O_DIRECT")
+    of_pack = max(held) * 1024 / early.pack.memory.size_bytes
+    assert of_pack < 0.4, "two windows of 8 %, the blocks that lie in two, whole pages for chunks of four"
+    early.load_state_dict(early.state_dict() | {"epoch": 0, "batch": 5})
+    early.load_state_dict(early.state_dict() | {"epoch": 0, "batch": 0})
+    assert all(torch.equal(a, b) for a, b in zip(seen(early), plain, strict=True))
+    early.close()
+    assert private_kib(early.pack) == 0 and early.pack.row(3)["name"] == "größe-3"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reads past the page cache")
+def test_a_file_system_without_direct_reads(make: Make, little_memory: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = make(mixed(2000))
+    order = BlockShuffle(1, block_rows=20, window_blocks=8)
+    plain = seen(loader(pack, order, 0, mode="inline"))
+    opened = os.open
+
+    def refused(path: Any, flags: int, *more: Any, **given: Any) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(22, "Invalid argument")
+        return opened(path, flags, *more, **given)
+
+    monkeypatch.setattr(os, "open", refused)
+    early = loader(pack, order, 2, mode="inline")
+    assert all(torch.equal(a, b) for a, b in zip(seen(early), plain, strict=True))
+    assert private_kib(early.pack) == 0
+
+
+def test_a_range_over_the_edge_of_two_files(make: Make) -> None:
+    pack = make(mixed(200))
+    memory, edge = pack.memory, int(pack.memory.starts[1])
+    before = memory.array.copy()
+    if not memory.direct.load(edge - 5000, 9000):
+        pytest.skip("the file system has no O_DIRECT")
+    assert private_kib(pack) > 0 and (memory.array == before).all()
+    memory.direct.let_go(edge - 5000, 9000)
+    assert private_kib(pack) == 0 and (memory.array == before).all()
 
 
 def test_pages_of_windows_that_have_passed_are_let_go(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

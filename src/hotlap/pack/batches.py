@@ -48,11 +48,14 @@ class BatchMaker:
         self.oldest = 0
         """Orders of epochs before this one are not needed any more."""
         ahead = settings.read_ahead
+        size_bytes, memory = pack.memory.size_bytes, memory_bytes()
         if ahead is None:
-            ahead = _READ_AHEAD if pack.memory.size_bytes > memory_bytes() // 2 else 0
+            ahead = _READ_AHEAD if size_bytes > memory // 2 else 0
         in_blocks = isinstance(order, BlockShuffle)
         self._ahead_rows = max(ahead * batch, order.window_rows if isinstance(order, BlockShuffle) else 0)
-        self.read_ahead = ReadAhead(pack, list(views), self._ahead_rows, in_blocks) if ahead else None
+        held = 2 * self._ahead_rows * size_bytes // max(len(pack), 1)  # a window in use, and the next
+        direct = size_bytes > memory and held < memory // 2
+        self.read_ahead = ReadAhead(pack, list(views), self._ahead_rows, in_blocks, direct) if ahead else None
 
     def _allocate(self) -> list[dict[str, torch.Tensor]]:
         groups = [filler.allocate() for filler in self._fillers.values()]

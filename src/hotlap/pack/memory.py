@@ -16,24 +16,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from hotlap.pack.direct import Direct
+from hotlap.pack.libc import FAILED, MAP_FIXED, libc
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Memory"]
 
-_MAP_FIXED = 0x10
-_FAILED = ctypes.c_void_p(-1).value
 _WILLNEED = 3
 _DONTNEED = 4
 _COLD = 20
-
-
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return libc
 
 
 class Memory:
@@ -44,20 +35,21 @@ class Memory:
         spans = [-(-size // page) * page for _, size in files]
         self.starts = np.concatenate([[0], np.cumsum(spans)]).astype(np.int64)
         self.size_bytes = int(self.starts[-1])
-        self._libc = libc = _libc()
+        self._libc = lib = libc()
         anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        self._base = libc.mmap(None, max(self.size_bytes, page), 0, anonymous, -1, 0)
-        if self._base in (None, _FAILED):
+        self._base = lib.mmap(None, max(self.size_bytes, page), 0, anonymous, -1, 0)
+        if self._base in (None, FAILED):
             raise HotlapError(
                 f"Cannot reserve {self.size_bytes} bytes of addresses: {os.strerror(ctypes.get_errno())}."
             )
-        self._release = weakref.finalize(self, libc.munmap, self._base, max(self.size_bytes, page))
+        self._release = weakref.finalize(self, lib.munmap, self._base, max(self.size_bytes, page))
         for (path, size), start in zip(files, self.starts, strict=False):
             self._map(path, size, int(start))
         raw = (ctypes.c_uint8 * max(self.size_bytes, 1)).from_address(self._base)
         self.tensor = torch.frombuffer(raw, dtype=torch.uint8)
         """Every byte as one flat tensor. Memory is read-only: writing into it ends the process."""
         self.array = self.tensor.numpy()
+        self.direct = Direct(self._base, self.starts, [path for path, _ in files])
 
     def _map(self, path: Path, size: int, start: int) -> None:
         try:
@@ -71,8 +63,8 @@ class Memory:
                     f"{path} has {found} bytes, its manifest says {size}.",
                     "The pack is damaged; copy or pack it again.",
                 )
-            flags = mmap.MAP_SHARED | _MAP_FIXED
-            if size and self._libc.mmap(self._base + start, size, mmap.PROT_READ, flags, handle, 0) == _FAILED:
+            flags = mmap.MAP_SHARED | MAP_FIXED
+            if size and self._libc.mmap(self._base + start, size, mmap.PROT_READ, flags, handle, 0) == FAILED:
                 raise HotlapError(f"Cannot map {path}: {os.strerror(ctypes.get_errno())}.")
         finally:
             os.close(handle)
@@ -97,4 +89,5 @@ class Memory:
 
     def close(self) -> None:
         """Unmap. Nothing taken from ``tensor`` or ``array`` may be used afterwards."""
+        self.direct.close()
         self._release()

@@ -35,10 +35,11 @@ class Shuffle:
 
 @dataclass(frozen=True)
 class BlockShuffle:
-    """Every row once: blocks of neighbouring rows in random order, rows mixed within a window of blocks.
+    """Every row once: blocks of neighbouring rows in random order, rows mixed within windows of as many rows.
 
     Reads stay in blocks, so a disk streams instead of seeking, and only a window must be in memory. How well it mixes
-    depends on the window: see :func:`hotlap.pack.order.quality.mixing`.
+    depends on the window: see :func:`hotlap.pack.order.quality.mixing`. Blocks begin where a chunk of the pack does, so
+    none is read for a few of its rows: they have about ``block_rows`` rows, or a chunk's where that is more.
     """
 
     seed: int = 0
@@ -53,10 +54,12 @@ class BlockShuffle:
 
     def rows(self, pack: Pack, epoch: int) -> Indices:
         draw = generator(self.seed, epoch)
-        count = -(-len(pack) // self.block_rows)
-        starts = draw.permutation(count) * self.block_rows
-        rows = (starts[:, None] + np.arange(self.block_rows)).reshape(-1)
-        rows = rows[rows < len(pack)]
+        edges = pack.chunk_rows
+        cuts = np.unique(edges[np.searchsorted(edges, np.arange(0, len(pack), self.block_rows))])
+        sizes = np.diff(np.append(cuts[cuts < len(pack)], len(pack)))
+        drawn = draw.permutation(len(sizes))
+        sizes, starts = sizes[drawn], cuts[drawn]
+        rows: Indices = np.arange(len(pack)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
         for first in range(0, len(rows), self.window_rows):
             draw.shuffle(rows[first : first + self.window_rows])
         return rows
