@@ -11,7 +11,7 @@ __all__ = ["bare_training", "full_training", "ranks_training"]
 def full_training(folder: str, steps: int = 8) -> list[float]:
     """Train a small convolutional model on array files in ``folder`` (made when absent); the loss of each step.
 
-    It reads files per sample, takes samples out of a tensor one by one, has one loading process, validates with
+    It reads files per sample, works out each label anew, takes samples out of a tensor one by one, has one loading process, validates with
     gradients on, saves each fourth step, learns from a frozen teacher in fp32, checkpoints activations, zeroes
     gradients in place, collects garbage and empties the cache by hand, forces its log to disk, and leaves anomaly
     detection on. CPU, seeded: without levers two calls give the same bits.
@@ -163,7 +163,10 @@ class _Files:
     def __getitem__(self, index: int) -> tuple[Any, int]:
         array = self._numpy.load(os.path.join(self._folder, f"{index}.npy"))
         light = self._numpy.load(os.path.join(self._folder, "light.npy"))
-        return array + light[index], index % 4
+        return array + light[index], self._label_of(f"kind {index % 4}")
+
+    def _label_of(self, name: str) -> int:
+        return int(name.split()[1])
 
     def __reduce__(self) -> tuple[Any, ...]:
         import numpy
