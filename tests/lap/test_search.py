@@ -36,12 +36,14 @@ class Session:
         pass
 
 
-def searched(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[Interval]]) -> tuple[Search, Session]:
-    """A search among ``answers``: what the trials of each lever say, one after the other."""
+def searched(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[Interval]], levers: list[str] | None = None
+) -> tuple[Search, Session]:
+    """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
     session, findings = Session(), findings_of("decode")
 
     def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
-        left = [name for name in answers if (name, "{}") not in state.tried]
+        left = [name for name in levers or answers if (name, "{}") not in state.tried]
         late = {lever for lever, _ in state.undecided}
         made = [Candidate(name, {}, "bits", "decode", 1.5, Gain(0.1, 0.2, "prior")) for name in left]
         return sorted(made, key=lambda c: c.lever in late)
@@ -80,3 +82,24 @@ def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.Mo
     assert len(empty.results) == 4 and session.spent_s == 80.0, "three trials end at 60 s: there is time for one more"
     full, session = searched(monkeypatch, {"a": [CERTAIN], **{name: [NONE] for name in ("b", "c", "d", "e")}})
     assert len(full.results) == 3 and session.spent_s == 60.0, "from 60 s on the time is for the proof"
+
+
+def test_workers_go_when_a_cache_has_taken_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"loader-workers": [CERTAIN], "cache-sample": [CERTAIN], "without-loader-workers": [CERTAIN]}
+    monkeypatch.setattr(module, "SEARCH_UNTIL", 1.0)
+    state, session = searched(monkeypatch, answers, ["loader-workers", "cache-sample"])
+    assert [m.lever for m in state.moves] == ["cache-sample"] and state.cumulative == pytest.approx(1.5**3)
+    workers, cache = state.results
+    assert not workers.kept and workers.cumulative is None and cache.kept
+    assert workers.reason.endswith("it paid, and with cache-sample the step is 1.50x as fast without it")
+    assert session.lines[-1] == "  loader-workers  1.50x without it, now that there is cache-sample: put back"
+
+
+def test_workers_stay_where_going_without_is_not_certain_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"loader-workers": [CERTAIN], "cache-sample": [CERTAIN], "without-loader-workers": [UNCERTAIN]}
+    monkeypatch.setattr(module, "SEARCH_UNTIL", 1.0)
+    state, _ = searched(monkeypatch, answers, ["loader-workers", "cache-sample"])
+    assert [m.lever for m in state.moves] == ["loader-workers", "cache-sample"] and len(state.trials) == 3
+    assert all(result.kept for result in state.results)
+    other, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "autocast": [CERTAIN]})
+    assert len(other.trials) == 2, "a lever that is no cache takes no work from the workers"

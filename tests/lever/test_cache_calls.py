@@ -61,9 +61,10 @@ class Texts(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         text = self.words[index]
         return (
-            *self.encode(text), self.numbers(text), self.padded(len(text)), self.roots(4.0), self.joined(text), scaled(3),
-            self.count(text), self.reuse(text), self.jitter(text), self.inner(), self.alias(text), self.by_word(text),
-            counting(text), logged(text), self.read(text), self.half(text, half=2), self.many(1, 2), self.bump(index),
+            *self.encode(text), self.numbers(text), self.padded(len(text)), self.roots(4.0), self.joined(text),
+            scaled(3), self.count(text), self.reuse(text), self.jitter(text), self.inner(), self.alias(text),
+            self.by_word(text), counting(text), logged(text), self.read(text), self.half(text, half=2),
+            self.many(1, 2), self.bump(index),
         )  # fmt: skip
 
     def encode(self, text: str) -> list[int]:
@@ -85,7 +86,7 @@ class Texts(Dataset[Any]):
         return tuple(math.sqrt(k) for k in range(int(number)))
 
     def joined(self, text: str) -> str:
-        return "|".join(sorted({w for w in text.split()}, key=lambda w: (len(w), w)))
+        return "|".join(sorted({w + "" for w in text.split()}, key=lambda w: (len(w), w)))
 
     def by_word(self, text: str) -> int:
         return sum(self.ids.get(w, 0) * scaled(1) for w in text.split())

@@ -13,8 +13,7 @@ import pytest
 import torch
 from pack_support import mixed
 
-from hotlap.pack import BlockShuffle, Loader, LoaderSettings, Pack, Shuffle
-from hotlap.pack import batches
+from hotlap.pack import BlockShuffle, Loader, LoaderSettings, Pack, Shuffle, batches
 from hotlap.pack.available import memory_bytes
 from hotlap.pack.read_ahead import ReadAhead
 from hotlap.records.errors import HotlapError

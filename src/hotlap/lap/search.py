@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hotlap.lap.baseline import Baseline, check_baseline, rediagnose
+from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, warm_steps
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -22,7 +23,7 @@ from hotlap.report import units
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 
-__all__ = ["REPLAY_BATCHES", "Search", "search", "warm_steps"]
+__all__ = ["Search", "search"]
 
 SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
@@ -39,9 +40,6 @@ MIN_PREDICTED = 1.02
 """A lever that promises less than this is not worth the time of a trial."""
 BEFORE_KNOBS = 1.1
 """A lever that promises more than this goes before the user's knobs: it changes less."""
-LONG_EPOCH_S = 15.0
-"""An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
-REPLAY_BATCHES = 24
 
 
 @dataclass
@@ -114,7 +112,7 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     key = (candidate.lever, canonical(candidate.setting))
     state.tried.add(key)
     move = Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
-    replay = REPLAY_BATCHES if state.replayed or _needs_replay(candidate, state.findings) else 0
+    replay = REPLAY_BATCHES if state.replayed or needs_replay(candidate.lever, state.findings) else 0
     moves = [*(m for m in state.moves if m.lever != move.lever), move]  # a knob has one value
     on_trial = None if candidate.is_knob else candidate.lever
     arm = session.arm(candidate.lever.replace(":", "-"), moves=moves, replay_batches=replay, on_trial=on_trial)
@@ -161,6 +159,35 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         return
     state.results.append(result)
     session.listener.line(describe(result))
+    if kept and (feeder := relieved(state.moves, candidate.lever)) is not None:
+        _try_without(session, baseline, state, feeder, candidate.lever)
+
+
+def _try_without(session: Session, baseline: Baseline, state: Search, feeder: Move, cache: str) -> None:
+    """A cache has taken the work of what fed the step: put that back, if the plan is faster without it."""
+    seconds = min(MEASURE_S, session.left_s(state.until))
+    if seconds < MEASURE_S / 3:
+        return
+    moves = [m for m in state.moves if m is not feeder]
+    replay = REPLAY_BATCHES if state.replayed else 0
+    session.stage = f"try without {feeder.lever}"
+    arm = session.arm(f"without-{feeder.lever}", moves=moves, replay_batches=replay)
+    question = Question(
+        f"without-{feeder.lever}", seconds, warm_steps=0 if replay else warm_steps(moves, state.findings)
+    )
+    trial = measure(session, state.incumbent, arm, question)
+    state.trials.append(trial)
+    if not choose(trial).kept or trial.interval is None:
+        session.discard(arm)
+        return
+    faster = units.ratio(trial.interval.ratio)
+    for number, result in enumerate(state.results):
+        if result.kept and result.id == feeder.lever:
+            why = f"{result.reason}: it paid, and with {cache} the step is {faster} as fast without it"
+            state.results[number] = replace(result, kept=False, reason=why, cumulative=None)
+    state.cumulative *= trial.interval.ratio
+    _keep(session, baseline, state, arm, moves)
+    session.listener.line(f"  {feeder.lever}  {faster} without it, now that there is {cache}: put back")
 
 
 def _keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:
@@ -187,25 +214,3 @@ def describe(result: LeverResult) -> str:
     if result.kept and result.measured is not None:
         return f"+ {result.id}  {units.ratio(result.measured.ratio)}  ({units.ratio(result.cumulative)} in all)"
     return f"  {result.id}  {result.reason}"
-
-
-def _needs_replay(candidate: Candidate, findings: Findings) -> bool:
-    """A cache pays from the second epoch on; a long epoch is shortened so that the trial can see it."""
-    epoch_steps = _epoch_steps(findings)
-    return candidate.lever.startswith("cache-") and epoch_steps * findings.throughput.step_s > LONG_EPOCH_S
-
-
-def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
-    """Steps until the caches among ``moves`` are warm: two epochs, where one is short enough to be waited for.
-
-    Two, since samples that are drawn at random (noise to add, partners to mix) are not all drawn in the first.
-    """
-    epoch_steps = _epoch_steps(findings)
-    if not any(move.lever.startswith("cache-") for move in moves):
-        return 0
-    return 2 * epoch_steps if epoch_steps * findings.throughput.step_s <= LONG_EPOCH_S else 0
-
-
-def _epoch_steps(findings: Findings) -> int:
-    loader = findings.script.loader
-    return (loader.batches_per_epoch or 0) if loader is not None else 0

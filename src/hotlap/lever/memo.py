@@ -15,7 +15,7 @@ __all__ = ["Room", "remembering"]
 PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
 CHANGEABLE = frozenset((list, dict, set))
 AGAIN = 64
-"""Results given from memory after which one is computed and compared again; what the function reads is looked at too."""
+"""Results given from memory after which one is computed and compared; what the function reads is looked at too."""
 CHANGES = 16
 """Times that what it reads may change before it is left alone."""
 TRIED = 4096

@@ -24,22 +24,36 @@ _NODES = (
     ast.GeneratorExp, ast.comprehension, ast.JoinedStr, ast.FormattedValue, ast.Starred, ast.Lambda,
     ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
 )  # fmt: skip
-_BUILTINS = frozenset(
-    "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format frozenset hash hex int "
-    "isinstance len list map max min oct ord pow range repr reversed round set slice sorted str sum tuple zip "
-    "ValueError KeyError IndexError TypeError RuntimeError StopIteration Exception AssertionError".split()
-)
-_NEW = frozenset("bool bytes chr dict float frozenset int len list ord range round set sorted str sum tuple".split())
+_BUILTINS = frozenset((
+    "abs", "all", "any", "ascii", "bin", "bool", "bytes", "chr", "complex", "dict", "divmod", "enumerate",
+    "filter", "float", "format", "frozenset", "hash", "hex", "int", "isinstance", "len", "list", "map", "max",
+    "min", "oct", "ord", "pow", "range", "repr", "reversed", "round", "set", "slice", "sorted", "str", "sum",
+    "tuple", "zip", "ValueError", "KeyError", "IndexError", "TypeError", "RuntimeError", "StopIteration",
+    "Exception", "AssertionError",
+))  # fmt: skip
+_NEW = frozenset((
+    "bool", "bytes", "chr", "dict", "float", "frozenset", "int", "len", "list", "ord", "range", "round", "set",
+    "sorted", "str", "sum", "tuple",
+))  # fmt: skip
 """Builtins whose result is nobody else's."""
-READING = frozenset(
-    "capitalize casefold center copy count decode difference encode end endswith expandtabs find findall finditer format "
-    "fullmatch get group groupdict groups index intersection isalnum isalpha isascii isdecimal isdigit isdisjoint "
-    "islower isnumeric isspace issubset issuperset istitle isupper items join keys ljust lower lstrip match "
-    "most_common partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip search span "
-    "split splitlines start startswith strip sub subn swapcase title tolist translate union upper values zfill".split()
-)
-_NEW_BY_METHOD = frozenset("split rsplit splitlines copy tolist findall join encode lower upper strip replace".split())
-_CHANGING = frozenset("add append clear discard extend insert pop remove reverse setdefault sort update".split())
+READING = frozenset((
+    "capitalize", "casefold", "center", "copy", "count", "decode", "difference", "encode", "end", "endswith",
+    "expandtabs", "find", "findall", "finditer", "format", "fullmatch", "get", "group", "groupdict", "groups",
+    "index", "intersection", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isdisjoint", "islower",
+    "isnumeric", "isspace", "issubset", "issuperset", "istitle", "isupper", "items", "join", "keys", "ljust",
+    "lower", "lstrip", "match", "most_common", "partition", "removeprefix", "removesuffix", "replace", "rfind",
+    "rindex", "rjust", "rpartition", "rsplit", "rstrip", "search", "span", "split", "splitlines", "start",
+    "startswith", "strip", "sub", "subn", "swapcase", "title", "tolist", "translate", "union", "upper",
+    "values", "zfill",
+))  # fmt: skip
+_NEW_BY_METHOD = frozenset((
+    "split", "rsplit", "splitlines", "copy", "tolist", "findall", "join", "encode", "lower", "upper", "strip",
+    "replace",
+))  # fmt: skip
+_CHANGING = frozenset((
+    "add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "reverse", "setdefault", "sort",
+    "update",
+))  # fmt: skip
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.Constant, ast.JoinedStr,
              ast.BinOp, ast.Compare, ast.UnaryOp)  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from inspect import getattr_static
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 from hotlap.lever.pure_code import READING, Body, body_of
 
@@ -22,7 +22,7 @@ _MODULES = {
     "math": None, "re": None, "string": None, "unicodedata": None, "bisect": None, "zlib": None, "binascii": None,
     "base64": None, "html": None, "json": {"loads", "dumps"}, "numpy": {"array", "zeros", "ones", "full", "arange",
     "concatenate", "stack", "float32", "float64", "int32", "int64", "uint8", "int16", "pi"},
-    "torch": {"tensor", "zeros", "ones", "full", "arange", "cat", "stack", "float32", "int64", "long", "float", "int32"},
+    "torch": {"tensor", "zeros", "ones", "full", "arange", "cat", "stack", "float32", "int64", "long", "float"},
 }  # fmt: skip
 """Modules whose functions only compute; of the large ones those that are known to."""
 _IMMUTABLE = frozenset((str, bytes, int, float, bool, complex, type(None), range))
@@ -50,7 +50,7 @@ class PureFunction:
 
 
 def pure_functions(*roots: Any) -> list[PureFunction]:
-    """Those that ``roots`` (objects with ``__getitem__`` or ``__call__``, functions) reach; not the roots themselves."""
+    """Those that ``roots`` (objects with ``__getitem__`` or ``__call__``, functions) reach, without these."""
     found: dict[int, PureFunction] = {}
     for owner, holder, function in _reached(roots):
         pure = PureFunction(owner, function, holder is not None, True)
@@ -59,7 +59,7 @@ def pure_functions(*roots: Any) -> list[PureFunction]:
     return list(found.values())
 
 
-def _users(function: Any) -> bool:
+def _users(function: Any) -> TypeGuard[FunctionType]:
     return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_INSTALLED)
 
 

@@ -11,10 +11,10 @@ __all__ = ["bare_training", "full_training", "ranks_training"]
 def full_training(folder: str, steps: int = 8) -> list[float]:
     """Train a small convolutional model on array files in ``folder`` (made when absent); the loss of each step.
 
-    It reads files per sample, works out each label anew, takes samples out of a tensor one by one, has one loading process, validates with
-    gradients on, saves each fourth step, learns from a frozen teacher in fp32, checkpoints activations, zeroes
-    gradients in place, collects garbage and empties the cache by hand, forces its log to disk, and leaves anomaly
-    detection on. CPU, seeded: without levers two calls give the same bits.
+    It reads files per sample, works out each label anew, takes samples out of a tensor one by one, has one loading
+    process, validates with gradients on, saves each fourth step, learns from a frozen teacher in fp32, checkpoints
+    activations, zeroes gradients in place, collects garbage and empties the cache by hand, forces its log to disk, and
+    leaves anomaly detection on. CPU, seeded: without levers two calls give the same bits.
     """
     import gc
 

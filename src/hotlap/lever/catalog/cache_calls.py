@@ -5,15 +5,15 @@ Evidence: The step waits for Python work per sample, in collating or in the data
 Gain: A word, a line or a label that comes again costs one lookup in place of the work. How often they come again, the
 timeline does not say.
 
-Runtime: Of the functions that the data set and the collate function reach, those whose source can do nothing but compute
-(no state written, no file, no random number, no unknown call) and whose arguments are text and numbers look into a
-dict first. One in 64 results is computed all the same and compared; what a function reads beside its arguments is
-looked at then too. A function that is quicker than a lookup is left alone. Results that can be changed are copied.
+Runtime: Of the functions that the data set and the collate function reach, those whose source can do nothing but
+compute (no state written, no file, no random number, no unknown call) and whose arguments are text and numbers look
+into a dict first. One in 64 results is computed all the same and compared; what a function reads beside its arguments
+is looked at then too. A function that is quicker than a lookup is left alone. Results that can be changed are copied.
 
 Source: functools.cache on the function, or the work done once, before the training.
 
-Risk: A table that a function reads and that is changed in place, at the same length, between two looks, is noticed up to
-64 results late. Memory for the results, given in the setting.
+Risk: A table that a function reads and that is changed in place, at the same length, between two looks, is noticed up
+to 64 results late. Memory for the results, given in the setting.
 """
 
 from __future__ import annotations
@@ -94,5 +94,7 @@ def apply(target: Target, setting: Setting) -> None:
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """Advice: which function it is, is written in the user's own words."""
     where = place(*finding.where)
-    advice = "Do this once for each different input: functools.cache on a function of text and numbers, or before training."
+    advice = (
+        "Do this once for each different input: functools.cache on a function of text and numbers, or before training."
+    )
     return [Edit("advice", where.file, where.line, advice=advice)]

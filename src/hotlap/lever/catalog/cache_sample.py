@@ -26,7 +26,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.gains import bounded, load_seconds, step_with_loader
-from hotlap.lever.sample_codec import pack, unpack
+from hotlap.lever.readers import through
 from hotlap.lever.sample_proof import deterministic, is_plain_index
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
@@ -115,15 +115,7 @@ def _cached(draw: Any, proven: dict[int, tuple[Any, str]], cache: FileCache) -> 
         known = proven.get(id(self))
         if known is None or not is_plain_index(index):
             return draw(self, index)
-        key = f"{known[1]}|{index.__index__()}"
-        data = cache.get(key)
-        if data is not None:
-            return unpack(data)
-        sample = draw(self, index)
-        packed = pack(sample)
-        if packed is not None:
-            cache.put(key, packed)
-        return sample
+        return through(cache, f"{known[1]}|{index.__index__()}", lambda: draw(self, index))
 
     return __getitem__
 

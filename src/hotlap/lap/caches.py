@@ -1,0 +1,46 @@
+"""What a cache in the plan asks of a trial: steps to warm it, or short epochs; and which lever it makes needless."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotlap.records.findings import Findings
+from hotlap.records.plan import Move
+
+__all__ = ["REPLAY_BATCHES", "needs_replay", "relieved", "warm_steps"]
+
+LONG_EPOCH_S = 15.0
+"""An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
+REPLAY_BATCHES = 24
+FEEDERS = ("loader-workers", "background-fetch")
+"""Levers that do a sample's work beside the step: when a cache has taken the work away, sending the samples remains."""
+
+
+def relieved(moves: Sequence[Move], kept: str) -> Move | None:
+    """The move that may no longer pay, now that ``kept`` has been added."""
+    return next((m for m in moves if m.lever in FEEDERS), None) if _is_cache(kept) else None
+
+
+def needs_replay(lever: str, findings: Findings) -> bool:
+    """A cache pays from the second epoch on; a long epoch is shortened so that the trial can see it."""
+    return _is_cache(lever) and _epoch_steps(findings) * findings.throughput.step_s > LONG_EPOCH_S
+
+
+def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
+    """Steps until the caches among ``moves`` are warm: two epochs, where one is short enough to be waited for.
+
+    Two, since samples that are drawn at random (noise to add, partners to mix) are not all drawn in the first.
+    """
+    epoch_steps = _epoch_steps(findings)
+    if not any(_is_cache(move.lever) for move in moves):
+        return 0
+    return 2 * epoch_steps if epoch_steps * findings.throughput.step_s <= LONG_EPOCH_S else 0
+
+
+def _is_cache(lever: str) -> bool:
+    return lever.startswith("cache-")
+
+
+def _epoch_steps(findings: Findings) -> int:
+    loader = findings.script.loader
+    return (loader.batches_per_epoch or 0) if loader is not None else 0
