@@ -32,8 +32,11 @@ class Shards(Dataset):
         return len(self.labels)
 
     def __getitem__(self, index):
-        images = np.load(self.folder / f"images{index // PER_SHARD}.npy")
+        images = np.load(self.folder / self.file_of(index))
         return images[index % PER_SHARD], int(self.labels[index])
+
+    def file_of(self, index):
+        return f"images{index // PER_SHARD}.npy"
 
 
 def collate(rows):
