@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -198,30 +199,82 @@ def test_arguments_that_are_no_plain_values_and_other_objects_are_simply_compute
         encode(texts, 3)
 
 
-def test_a_table_that_is_replaced_or_grows_is_read_anew() -> None:
+def test_a_table_that_is_replaced_is_read_anew_at_once() -> None:
     texts = Texts()
     encode, calls, said = remembered("encode", texts)
     assert {tuple(encode(texts, "a")) for _ in range(5)} == {(1, 1)}
     texts.ids = {"a": 7}
-    late = [encode(texts, "a")[0] for _ in range(3 * AGAIN)]
-    assert late[-1] == 7 and late.count(1) < AGAIN and late == sorted(late)
+    assert [encode(texts, "a")[0] for _ in range(3 * AGAIN)] == [7] * (3 * AGAIN)
+    texts.ids["a"] = 9
+    assert encode(texts, "a") == [9, 1], "so is a short one that is changed in place"
     assert said == [] and calls[0] < 10
     for k in range(2 * CHANGES):
-        texts.ids[str(k)] = k
-        [encode(texts, "a") for _ in range(2 * AGAIN)]
+        texts.ids["a"] = k
+        assert encode(texts, "a") == [k, 1]
     before = calls[0]
     [encode(texts, "a") for _ in range(10)]
     assert calls[0] == before + 10, "what changes all the time is left alone"
 
 
-def test_a_change_in_place_is_noticed_and_ends_it() -> None:
+def test_a_switch_of_the_module_or_the_class_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = Texts()
+    by_word, _, said = remembered("by_word", texts)
+    assert [by_word(texts, "a b") for _ in range(3)] == [9] * 3
+    monkeypatch.setitem(globals(), "SCALE", 4)
+    assert [by_word(texts, "a b") for _ in range(3)] == [12] * 3
+    sized = Sized()
+    size, *_ = remembered("size", sized)
+    assert [size(sized, "a") for _ in range(3)] == [2] * 3
+    monkeypatch.setattr(Sized, "length", 5)
+    assert [size(sized, "a") for _ in range(3)] == [5] * 3
+    sized.length = 6
+    assert [size(sized, "a") for _ in range(3)] == [6] * 3 and said == []
+
+
+class Sized(Texts):
+    length = 2
+
+    def __getitem__(self, index: int) -> Any:
+        return self.size(self.words[index])
+
+    def size(self, text: str) -> int:
+        return len(text) * self.length
+
+
+@pytest.mark.parametrize(("key", "late"), [("z", 2 * AGAIN), ("0", 2 * AGAIN)])
+def test_a_long_table_that_is_changed_in_place_is_noticed(key: str, late: int) -> None:
+    texts = Texts()
+    texts.ids = {str(k): k for k in range(100)}
     encode, _, said = remembered("encode", texts)
-    encode(texts, "a")
-    texts.ids["a"] = 9
-    late = [encode(texts, "a")[0] for _ in range(2 * AGAIN)]
-    assert late.count(1) < AGAIN and late[-1] == 9
-    assert said == ["encode gave another result for the same arguments"]
+    assert encode(texts, key)[0] == 0
+    texts.ids[key] = 9
+    given = [encode(texts, key)[0] for _ in range(late)]
+    assert given.count(0) < AGAIN and given[-1] == 9 and given == sorted(given)
+    assert said == ([] if key == "z" else ["encode gave another result for the same arguments"])
+
+
+def test_the_next_object_takes_its_place_when_the_first_is_gone() -> None:
+    texts = Texts()
+    encode, calls, _ = remembered("encode", texts)
+    gone = weakref.ref(texts)
+    assert [encode(texts, "a") for _ in range(3)] == [[1, 1]] * 3
+    del texts
+    assert gone() is None, "nothing keeps the user's object"
+    texts = Texts()
+    texts.ids = {"a": 4}
+    assert [encode(texts, "a") for _ in range(3)] == [[4, 1]] * 3 and calls == [2]
+
+
+def kept_by_somebody(text: str) -> str:
+    return text.upper()
+
+
+SOMEBODY = [kept_by_somebody]
+
+
+def test_a_function_that_somebody_holds_is_left_where_it_is() -> None:
+    assert found_in(None, lambda rows: [scaled(r) for r in rows]).keys() == {"scaled"}
+    assert not found_in(None, lambda rows: [kept_by_somebody(r) for r in rows])
 
 
 def test_memory_is_bounded() -> None:

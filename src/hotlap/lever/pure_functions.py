@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import sysconfig
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import getattr_static
 from types import FunctionType, MethodType, ModuleType
@@ -27,6 +28,9 @@ _MODULES = {
 """Modules whose functions only compute; of the large ones those that are known to."""
 _IMMUTABLE = frozenset((str, bytes, int, float, bool, complex, type(None), range))
 _CONTAINERS = (list, tuple, dict, set, frozenset, Counter, OrderedDict, defaultdict, deque)
+_ALONE = 2
+"""References to a function that nothing but its module's names holds, while they are counted."""
+_PLAIN_ACCESS = getattr_static(object, "__getattribute__")
 _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
 
@@ -40,13 +44,10 @@ class PureFunction:
     bound: bool
     """Its first argument is its object."""
     new_result: bool
-    reads: list[tuple[Any, str]] = field(default_factory=list)
-    """(object or module, attribute): what the result depends on beside the arguments."""
-
-    def print_of_reads(self) -> list[tuple[int, int]]:
-        """Other numbers when something that it reads was replaced, or has grown or shrunk."""
-        values = [getattr(place, name, None) for place, name in self.reads]
-        return [(id(v), len(v) if isinstance(v, _CONTAINERS) else 0) for v in values]
+    attributes: set[str] = field(default_factory=set)
+    """Of its object, that the result depends on."""
+    names: list[tuple[Mapping[str, Any], str]] = field(default_factory=list)
+    """(names of a module or class, one of them), that the result depends on."""
 
 
 def pure_functions(*roots: Any) -> list[PureFunction]:
@@ -82,19 +83,19 @@ def _reached(roots: tuple[Any, ...]) -> Iterator[tuple[Any, Any, FunctionType]]:
         if id(function.__code__) in seen:
             continue
         seen.add(id(function.__code__))
-        names = set(_names(function.__code__))
-        held = {**function.__globals__, **getattr(holder, "__dict__", {})}
+        names, known = set(_names(function.__code__)), function.__globals__
+        for name in names & known.keys():
+            # somebody who holds the function itself may pickle it, which a stand-in under its name would forbid
+            if _users(known[name]) and sys.getrefcount(known[name]) <= _ALONE and known[name].__globals__ is known:
+                yield _Module(known), None, known[name]
+                left.append((None, known[name]))
+        held = {**known, **getattr(holder, "__dict__", {})}
         for thing in [holder, *(held[name] for name in names if name in held)]:
             for kind in type(thing).__mro__:
                 for name in names & vars(kind).keys():
                     if _users(vars(kind)[name]):
                         yield kind, thing, vars(kind)[name]
                         left.append((thing, vars(kind)[name]))
-        for name in names & function.__globals__.keys():
-            plain = function.__globals__[name]
-            if _users(plain) and plain.__globals__ is function.__globals__:
-                yield _Module(function.__globals__), None, plain
-                left.append((None, plain))
 
 
 class _Module:
@@ -117,7 +118,11 @@ def _is_pure(pure: PureFunction, function: FunctionType, holder: Any, seen: set[
         return True
     seen.add(id(function))
     body = None if function.__closure__ or len(seen) > _DEPTH else body_of(function, holder is not None)
-    if body is None or not _users(function):
+    if (
+        body is None
+        or not _users(function)
+        or getattr_static(type(holder), "__getattribute__", None) is not _PLAIN_ACCESS
+    ):
         return False
     if len(seen) == 1:
         pure.new_result = body.new_result
@@ -129,10 +134,13 @@ def _own_names(pure: PureFunction, body: Body, holder: Any, seen: set[int]) -> b
         method = getattr_static(type(holder), name, None)
         if not isinstance(method, FunctionType) or not _is_pure(pure, method, holder, seen):
             return False
+    kinds = [vars(kind) for kind in type(holder).__mro__]
     for name in body.attributes:
-        if isinstance(getattr_static(type(holder), name, None), property) or not _plain(getattr(holder, name, holder)):
+        place = next((d for d in [getattr(holder, "__dict__", {}), *kinds] if name in d), None)
+        if place is None or not _plain(place[name]):
             return False
-        pure.reads.append((holder, name))
+        pure.attributes.add(name)
+        pure.names += [(place, name)] if place is not vars(holder) else []
     return True
 
 
@@ -144,7 +152,7 @@ def _module_names(pure: PureFunction, body: Body, names: dict[str, Any], seen: s
                 return False
         elif not _plain(value):
             return False
-        pure.reads.append((_Module(names), name))
+        pure.names.append((names, name))
     for base, name in body.members:
         module = names.get(base)
         if isinstance(module, ModuleType):
@@ -154,7 +162,7 @@ def _module_names(pure: PureFunction, body: Body, names: dict[str, Any], seen: s
             continue
         if base not in names or not _plain(module) or name not in READING:
             return False
-        pure.reads.append((_Module(names), base))
+        pure.names.append((names, base))
     return True
 
 
