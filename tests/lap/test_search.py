@@ -85,21 +85,32 @@ def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.Mo
 
 
 def test_workers_go_when_a_cache_has_taken_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = {"loader-workers": [CERTAIN], "cache-sample": [CERTAIN], "without-loader-workers": [CERTAIN]}
+    answers = {"loader-workers": [CERTAIN], "cache-decode": [CERTAIN], "without-loader-workers": [CERTAIN]}
     monkeypatch.setattr(module, "SEARCH_UNTIL", 1.0)
-    state, session = searched(monkeypatch, answers, ["loader-workers", "cache-sample"])
-    assert [m.lever for m in state.moves] == ["cache-sample"] and state.cumulative == pytest.approx(1.5**3)
+    state, session = searched(monkeypatch, answers, ["loader-workers", "cache-decode"])
+    assert [m.lever for m in state.moves] == ["cache-decode"] and state.cumulative == pytest.approx(1.5**3)
     workers, cache = state.results
     assert not workers.kept and workers.cumulative is None and cache.kept
-    assert workers.reason.endswith("it paid, and with cache-sample the step is 1.50x as fast without it")
-    assert session.lines[-1] == "  loader-workers  1.50x without it, now that there is cache-sample: put back"
+    assert workers.reason.endswith("it paid, and with cache-decode the step is 1.50x as fast without it")
+    assert session.lines[-1] == "  loader-workers  1.50x without it, now that there is cache-decode: put back"
 
 
 def test_workers_stay_where_going_without_is_not_certain_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = {"loader-workers": [CERTAIN], "cache-sample": [CERTAIN], "without-loader-workers": [UNCERTAIN]}
+    answers = {"loader-workers": [CERTAIN], "cache-decode": [CERTAIN], "without-loader-workers": [UNCERTAIN]}
     monkeypatch.setattr(module, "SEARCH_UNTIL", 1.0)
-    state, _ = searched(monkeypatch, answers, ["loader-workers", "cache-sample"])
-    assert [m.lever for m in state.moves] == ["loader-workers", "cache-sample"] and len(state.trials) == 3
+    state, _ = searched(monkeypatch, answers, ["loader-workers", "cache-decode"])
+    assert [m.lever for m in state.moves] == ["loader-workers", "cache-decode"] and len(state.trials) == 3
     assert all(result.kept for result in state.results)
     other, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "autocast": [CERTAIN]})
     assert len(other.trials) == 2, "a lever that is no cache takes no work from the workers"
+
+
+def test_whole_samples_from_memory_are_tried_in_the_place_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    levers = ["loader-workers", "cache-sample"]
+    state, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "cache-sample": [CERTAIN]}, levers)
+    assert [m.lever for m in state.moves] == ["cache-sample"] and len(state.trials) == 2
+    workers, cache = state.results
+    assert workers.reason.endswith("it paid, and cache-sample in its place is 1.50x as fast") and not workers.kept
+    assert cache.kept and cache.cumulative == pytest.approx(1.5**2)
+    state, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "cache-sample": [NONE]}, levers)
+    assert [m.lever for m in state.moves] == ["loader-workers"] and state.results[0].kept

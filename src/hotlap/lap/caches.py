@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
 
-__all__ = ["REPLAY_BATCHES", "needs_replay", "relieved", "warm_steps"]
+__all__ = ["REPLAY_BATCHES", "needs_replay", "relieved", "replaced", "warm_steps"]
 
 LONG_EPOCH_S = 15.0
 """An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
@@ -16,9 +16,22 @@ FEEDERS = ("loader-workers", "background-fetch")
 """Levers that do a sample's work beside the step: when a cache has taken the work away, sending the samples remains."""
 
 
+WHOLE = "cache-sample"
+"""Leaves nothing of a sample's work: it is tried in the feeder's place, not beside it."""
+
+
+def replaced(moves: Sequence[Move], lever: str) -> Move | None:
+    """The move in whose place ``lever`` is tried."""
+    return _feeder(moves) if lever == WHOLE else None
+
+
 def relieved(moves: Sequence[Move], kept: str) -> Move | None:
     """The move that may no longer pay, now that ``kept`` has been added."""
-    return next((m for m in moves if m.lever in FEEDERS), None) if _is_cache(kept) else None
+    return _feeder(moves) if _is_cache(kept) else None
+
+
+def _feeder(moves: Sequence[Move]) -> Move | None:
+    return next((m for m in moves if m.lever in FEEDERS), None)
 
 
 def needs_replay(lever: str, findings: Findings) -> bool:

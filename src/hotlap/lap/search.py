@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hotlap.lap.baseline import Baseline, check_baseline, rediagnose
-from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, warm_steps
+from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -113,7 +113,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     state.tried.add(key)
     move = Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
     replay = REPLAY_BATCHES if state.replayed or needs_replay(candidate.lever, state.findings) else 0
-    moves = [*(m for m in state.moves if m.lever != move.lever), move]  # a knob has one value
+    feeder = replaced(state.moves, candidate.lever)
+    moves = [*(m for m in state.moves if m.lever != move.lever and m is not feeder), move]  # a knob has one value
     on_trial = None if candidate.is_knob else candidate.lever
     arm = session.arm(candidate.lever.replace(":", "-"), moves=moves, replay_batches=replay, on_trial=on_trial)
     session.stage = f"try {candidate.lever}"
@@ -135,6 +136,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
     if kept:
         assert trial.interval is not None
+        if feeder is not None:
+            _gives_way(state, feeder, f"it paid, and {candidate.lever} in its place is {units.ratio(ratio)} as fast")
         _keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))
         state.cumulative *= ratio
         state.replayed = bool(replay)
@@ -181,13 +184,17 @@ def _try_without(session: Session, baseline: Baseline, state: Search, feeder: Mo
         session.discard(arm)
         return
     faster = units.ratio(trial.interval.ratio)
-    for number, result in enumerate(state.results):
-        if result.kept and result.id == feeder.lever:
-            why = f"{result.reason}: it paid, and with {cache} the step is {faster} as fast without it"
-            state.results[number] = replace(result, kept=False, reason=why, cumulative=None)
+    _gives_way(state, feeder, f"it paid, and with {cache} the step is {faster} as fast without it")
     state.cumulative *= trial.interval.ratio
     _keep(session, baseline, state, arm, moves)
     session.listener.line(f"  {feeder.lever}  {faster} without it, now that there is {cache}: put back")
+
+
+def _gives_way(state: Search, move: Move, why: str) -> None:
+    state.moves = [m for m in state.moves if m is not move]
+    for number, result in enumerate(state.results):
+        if result.kept and result.id == move.lever:
+            state.results[number] = replace(result, kept=False, reason=f"{result.reason}: {why}", cumulative=None)
 
 
 def _keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:
