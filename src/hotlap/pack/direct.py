@@ -27,6 +27,9 @@ __all__ = ["Direct"]
 _MOVE_THERE = 1 | 2
 """MREMAP_MAYMOVE | MREMAP_FIXED of linux/mman.h."""
 _HUGEPAGE = 14
+"""MADV_HUGEPAGE."""
+_HUGE = 2 << 20
+"""Bytes of a huge page on x86-64, and on arm64 with pages of 4 KiB."""
 _CAN = sys.platform == "linux"
 
 
@@ -70,12 +73,10 @@ class Direct:
         handle = self._opened(number)
         if handle is None:
             return False
-        writable = mmap.PROT_READ | mmap.PROT_WRITE
-        place = self._libc.mmap(None, length, writable, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-        if place in (None, FAILED):
-            return False
-        self._libc.madvise(place, length, _HUGEPAGE)  # only faster: no is no harm
         there = self._base + int(self._starts[number]) + offset
+        place = self._fresh(length, there % _HUGE)
+        if place is None:
+            return False
         if (
             _read(handle, place, offset, length)
             and self._libc.mprotect(place, length, mmap.PROT_READ) == 0
@@ -84,6 +85,21 @@ class Direct:
             return True
         self._libc.munmap(place, length)
         return False
+
+    def _fresh(self, length: int, beyond: int) -> int | None:
+        """Memory that begins ``beyond`` bytes after a multiple of a huge page: alike ones are moved whole, not page by
+        page."""
+        flags, writable = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE
+        found = self._libc.mmap(None, length + _HUGE, writable, flags, -1, 0)
+        if found in (None, FAILED):
+            return None
+        place: int = found + (beyond - found) % _HUGE
+        if place > found:
+            self._libc.munmap(found, place - found)
+        if found + _HUGE > place:
+            self._libc.munmap(place + length, found + _HUGE - place)
+        self._libc.madvise(place, length, _HUGEPAGE)  # only faster: no is no harm
+        return place
 
     def _opened(self, number: int) -> int | None:
         """The file, mapped anew by the handle that all its maps will have; None where it cannot be read directly."""

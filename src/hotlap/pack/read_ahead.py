@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,16 +34,20 @@ _STRETCH_BYTES = 8 << 20
 _DEPTH = 8
 """Stretches that the page cache is told of while one is checked."""
 _THREADS = 3
-"""Stretches under way past the page cache: the disk reads some while one is checked."""
+"""Stretches under way past the page cache: the disk reads some while one is checked. (One leaves the disk idle half of
+the time, four are no better.)"""
 
 
-@dataclass
-class _Read:
-    """A chunk that was asked for."""
+@dataclass(eq=False)
+class _Stretch:
+    """Neighbouring chunks that were asked for together, and are let go together."""
 
-    future: Future[None]
+    chunks: list[int]
+    start: int
+    size: int
     place: int
-    """Where in the training it was asked for last."""
+    """Where in the training they were asked for last."""
+    future: Future[None] = field(default_factory=Future)
 
 
 class ReadAhead:
@@ -56,9 +60,11 @@ class ReadAhead:
         self._pack, self._names, self._reach, self._in_blocks = pack, list(names), reach, in_blocks
         self._direct = direct and in_blocks
         self._lock = threading.Lock()
-        self._coming: dict[int, _Read] = {}
-        """By chunk; those asked for longest ago first."""
-        self._hinted: deque[tuple[int, int]] = deque()
+        self._coming: dict[int, _Stretch] = {}
+        """By chunk."""
+        self._stretches: dict[_Stretch, None] = {}
+        """Those asked for longest ago first."""
+        self._hinted: deque[_Stretch] = deque()
         """Stretches that are still to be read, and of which the kernel has been told the first few."""
         self._threads: ThreadPoolExecutor | None = None
         self._place: int | None = None
@@ -85,91 +91,82 @@ class ReadAhead:
                 self._threads = ThreadPoolExecutor(_THREADS if self._direct else 1, "hotlap-pack-read")
             self._let_go(place)
             whole = chunks if self._in_blocks else chunks[~self._pack.trusted(chunks)]
-            new = []
-            for chunk in map(int, whole):
-                read = self._coming.pop(chunk, None)
-                if read is None:
-                    new.append(chunk)
-                else:
-                    self._coming[chunk] = _Read(read.future, max(place, read.place))
-            for run in self._runs(new):
-                stretch = self._stretch(run)
+            for stretch in {self._coming[c]: None for c in map(int, whole) if c in self._coming}:
+                stretch.place = max(place, stretch.place)
+                self._stretches[stretch] = self._stretches.pop(stretch)  # to the end
+            for stretch in self._neighbours([c for c in map(int, whole) if c not in self._coming], place):
                 self._hinted.append(stretch)
-                future = self._threads.submit(self._read, run, *stretch)
-                self._coming.update((chunk, _Read(future, place)) for chunk in run)
+                stretch.future = self._threads.submit(self._read, stretch)
+                self._stretches[stretch] = None
+                self._coming.update(dict.fromkeys(stretch.chunks, stretch))
         if not self._in_blocks:
             known = self._pack.trusted(self._pack.chunk_number(rows))
             self._ask_rows(rows[known])
 
     def wait(self, rows: Indices) -> None:
         """Until what was asked for and holds ``rows`` has been read; damage is raised here."""
-        for chunk in self._pack.chunks_of(rows):
-            read = self._coming.get(int(chunk))
-            if read is not None:
-                with contextlib.suppress(CancelledError):  # forgotten: the gather reads it itself
-                    read.future.result()
+        coming = (self._coming.get(int(chunk)) for chunk in self._pack.chunks_of(rows))
+        for stretch in {found: None for found in coming if found is not None}:
+            with contextlib.suppress(CancelledError):  # forgotten: the gather reads it itself
+                stretch.future.result()
 
     def _let_go(self, place: int) -> None:
-        """Chunks of which every row asked for has been had, threads that are behind included."""
+        """Stretches of which every row asked for has been had, threads that are behind included."""
         behind = place - self._reach - self._reach // 8
-        while self._coming:
-            chunk, read = next(iter(self._coming.items()))
-            if read.place >= behind or not read.future.done():
+        while self._stretches:
+            stretch = next(iter(self._stretches))
+            if stretch.place >= behind or not stretch.future.done():
                 break
-            del self._coming[chunk]
-            self._free(chunk)
+            del self._stretches[stretch]
+            for chunk in stretch.chunks:
+                del self._coming[chunk]
+            if self._threads is not None:
+                self._threads.submit(self._free, stretch)  # giving memory back takes as long as copying some of it
 
-    def _free(self, chunk: int) -> None:
+    def _free(self, stretch: _Stretch) -> None:
         """Its memory goes first when memory is short."""
-        start, size = self._pack.chunk_range(chunk)
         if self._direct:
-            self._pack.memory.direct.let_go(start, size)
+            self._pack.memory.direct.let_go(stretch.start, stretch.size)
         elif self._in_blocks:
-            self._pack.memory.let_go(start, size)
+            self._pack.memory.let_go(stretch.start, stretch.size)
 
     def _forget(self) -> None:
         """Everything that was asked for, once what is under way is done."""
         self._hinted.clear()
-        for read in self._coming.values():
-            read.future.cancel()
-        wait_for([read.future for read in self._coming.values() if not read.future.cancelled()])
-        for chunk in self._coming:
-            self._free(chunk)
+        for stretch in self._stretches:
+            stretch.future.cancel()
+        wait_for([stretch.future for stretch in self._stretches if not stretch.future.cancelled()])
+        if self._direct:
+            self._pack.memory.direct.let_go(0, self._pack.memory.size_bytes)
+        self._stretches.clear()
         self._coming.clear()
 
-    def _runs(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Neighbours together, up to a stretch."""
-        runs: list[list[int]] = []
-        size, behind = 0, -1
+    def _neighbours(self, chunks: Sequence[int], place: int) -> list[_Stretch]:
+        """Chunks that lie beside each other together, up to a length."""
+        found: list[_Stretch] = []
         gap = mmap.PAGESIZE - 1 if self._direct else _MERGE_BYTES  # pages between chunks would not be let go
         for chunk in sorted(chunks):
-            start, length = self._pack.chunk_range(chunk)
-            if runs and start - behind <= gap and size + length <= _STRETCH_BYTES:
-                runs[-1].append(chunk)
-                size += length
+            start, size = self._pack.chunk_range(chunk)
+            last = found[-1] if found else None
+            if last and start - last.start - last.size <= gap and start + size - last.start <= _STRETCH_BYTES:
+                last.chunks.append(chunk)
+                last.size = start + size - last.start
             else:
-                runs.append([chunk])
-                size = length
-            behind = start + length
-        return runs
+                found.append(_Stretch([chunk], start, size, place))
+        return found
 
-    def _stretch(self, run: Sequence[int]) -> tuple[int, int]:
-        start, _ = self._pack.chunk_range(run[0])
-        last, length = self._pack.chunk_range(run[-1])
-        return start, last + length - start
-
-    def _read(self, run: list[int], start: int, size: int) -> None:
+    def _read(self, stretch: _Stretch) -> None:
         """Read and check a stretch; the page cache is told of the ones behind it."""
         memory = self._pack.memory
         with contextlib.suppress(IndexError):  # forgotten meanwhile
             self._hinted.popleft()
-        direct = self._direct and memory.direct.load(start, size)
+        direct = self._direct and memory.direct.load(stretch.start, stretch.size)
         if not direct:
-            for stretch in [(start, size), *list(self._hinted)[:_DEPTH]]:
-                memory.will_need(*stretch)
-        self._pack.trust(np.array(run))
+            for coming in [stretch, *list(self._hinted)[:_DEPTH]]:
+                memory.will_need(coming.start, coming.size)
+        self._pack.trust(np.array(stretch.chunks))
         if not direct:
-            memory.touch(start, size)
+            memory.touch(stretch.start, stretch.size)
 
     def _ask_rows(self, rows: Indices) -> None:
         for name in self._names:
