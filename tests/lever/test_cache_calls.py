@@ -147,6 +147,26 @@ def test_methods_of_what_an_object_holds_are_found() -> None:
     assert set(found_in(Reading())) == {"look_up"}
 
 
+class Slots(Dataset[Any]):
+    __slots__ = ("words",)
+
+    def __init__(self) -> None:
+        self.words = ["a"]
+
+    def __getitem__(self, index: int) -> Any:
+        return self.size(self.words[index])
+
+    def size(self, text: str) -> int:
+        return len(text) + len(self.words)
+
+
+def test_objects_without_a_dict_are_looked_through_all_the_same() -> None:
+    assert set(found_in(Slots())) <= {"size"}
+    texts: Any = Slots()
+    for pure in found_in(texts).values():
+        assert remembering(pure, Room(1000), lambda: None, print)(texts, "ab") == 3
+
+
 def test_a_list_that_somebody_else_holds_is_no_new_result() -> None:
     found = found_in(Texts())
     assert not found["inner"].new_result and found["encode"].new_result and found["padded"].new_result

@@ -74,107 +74,123 @@ class _Reads:
 def remembering(pure: PureFunction, room: Room, used: Callable[[], None], unfit: Callable[[str], None]) -> Any:
     """``pure.function`` with a memory. ``used`` is called when something is given from it, ``unfit`` when the function
     is left alone because it is not what it seemed. A method remembers for one object at a time."""
-    function, skip, new_result = pure.function, int(pure.bound), pure.new_result
-    table: dict[Any, Any] = {}
-    find = table.get
-    on, hits, misses, changes, spent_s = True, 0, 0, 0, 0.0
-    owner: Callable[[], Any] = lambda: _NONE  # noqa: E731  # until the first call
-    reads: _Reads | None = None
-    one: tuple[str, Any] | None = None
-    name, value = "", _NONE
+    memory = _Memory(pure, room, used, unfit)
+    if not pure.bound:
+        return functools.wraps(pure.function)(lambda *args, **kwargs: memory.call(args, kwargs))
+    find, given = memory.table.get, memory.given
 
-    def stop() -> None:
-        nonlocal on
-        on = False
-        table.clear()
+    @functools.wraps(pure.function)
+    def remembered(own: Any = _NONE, text: Any = _NONE, /, *rest: Any, **kwargs: Any) -> Any:
+        """A method of one text that reads one table is what most calls are about: the short way, without a tuple."""
+        if (
+            memory.short
+            and type(text) is str
+            and own is memory.owner()
+            and own.__dict__.get(memory.name) is memory.value
+            and not (rest or kwargs)
+        ):
+            known = find(text, _NONE)
+            if known is not _NONE:
+                return given(known, (own, text), text)
+        return memory.call((*(v for v in (own, text) if v is not _NONE), *rest), kwargs)
 
-    def anew(own: Any) -> None:
-        """Forget what was computed from other tables, or for another object."""
-        nonlocal owner, reads, changes, one, name, value
-        table.clear()
-        changes += reads is not None
-        reads = _Reads(pure, own)
-        one = reads.one
-        name, value = one or ("", _NONE)
-        if skip:
-            owner = weakref.ref(own)
-        if changes > CHANGES:
-            stop()
+    return remembered
 
-    def look(own: Any) -> None:
-        """Whether what it reads is as long as it was, and whether remembering pays."""
-        if reads is not None and not reads.same_lengths():
-            anew(own)
-        mean_s = spent_s / max(misses, 1)
-        rare = hits < misses // 4 and mean_s < 20 * LOOK_S
-        if misses >= TRIED and (mean_s < LOOK_S or rare):
-            stop()
 
-    def compute(args: tuple[Any, ...], key: Any) -> Any:
-        nonlocal misses, spent_s
-        if misses % AGAIN == 0:
-            look(args[0])
-        began = time.perf_counter()
-        value = function(*args)
-        spent_s += time.perf_counter() - began
-        misses += 1
-        size = ENTRY_BYTES + sys.getsizeof(value) + sum(map(sys.getsizeof, args[skip:]))
-        if on and size <= room.left and _can_be_kept(value, new_result):
-            room.left -= size
-            table[key] = value.copy() if type(value) in CHANGEABLE else value
-        return value
+class _Memory:
+    """Results of one function by their arguments, and what keeps them right."""
 
-    def again(args: tuple[Any, ...], key: Any, known: Any) -> Any:
-        """Compute what is known; a difference ends it."""
-        look(args[0])
-        if find(key, _NONE) is _NONE:
-            return compute(args, key)
-        value = function(*args)
-        if repr(value) != repr(known):  # True is not 1, -0.0 not 0.0, and NaN is NaN
-            stop()
-            unfit(f"{function.__name__} gave another result for the same arguments")
-        return value
+    def __init__(self, pure: PureFunction, room: Room, used: Callable[[], None], unfit: Callable[[str], None]) -> None:
+        self._pure, self._room, self._used, self._unfit = pure, room, used, unfit
+        self._function, self._skip = pure.function, int(pure.bound)
+        self.table: dict[Any, Any] = {}
+        self.owner: Callable[[], Any] = lambda: _NONE
+        """The object that results are kept of; None when it is gone."""
+        self.short, self.name, self.value = False, "", _NONE
+        """Whether one attribute is all that the function reads; that, and what it held."""
+        self._reads: _Reads | None = None
+        self._on = True
+        self._hits = self._misses = self._changes = 0
+        self._spent_s = 0.0
 
-    def given(known: Any, args: tuple[Any, ...], key: Any) -> Any:
-        nonlocal hits
-        hits += 1
-        if hits == 1:
-            used()
-        if hits % AGAIN == 0:
-            return again(args, key, known)
-        return known.copy() if type(known) in CHANGEABLE else known
-
-    def any_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not on or kwargs or len(args) <= skip:
-            return function(*args, **kwargs)
-        if skip and args[0] is not owner():
-            if owner() not in (None, _NONE):  # another object, while the first is still there
-                return function(*args)
-            anew(args[0])
-        elif reads is None or not reads.same(args[0]):
-            anew(args[0])
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Any call at all."""
+        skip = self._skip
+        if not self._on or kwargs or len(args) <= skip:
+            return self._function(*args, **kwargs)
+        if skip and args[0] is not self.owner():
+            if self.owner() not in (None, _NONE):  # another object, while the first is still there
+                return self._function(*args)
+            self._anew(args[0])
+        elif self._reads is None or not self._reads.same(args[0]):
+            self._anew(args[0])
         key = args[skip]
         if type(key) is not str or len(args) != skip + 1:
             kinds = tuple(map(type, args[skip:]))
             if not PLAIN.issuperset(kinds):
-                return function(*args)
+                return self._function(*args)
             key = (kinds, args[skip:])  # 1, 1.0 and True are one key to a dict
-        known = find(key, _NONE)
-        return compute(args, key) if known is _NONE else given(known, args, key)
+        known = self.table.get(key, _NONE)
+        return self._compute(args, key) if known is _NONE else self.given(known, args, key)
 
-    if not skip:
-        return functools.wraps(function)(lambda *args, **kwargs: any_call(args, kwargs))
+    def given(self, known: Any, args: tuple[Any, ...], key: Any) -> Any:
+        """What is known, the caller's own."""
+        self._hits += 1
+        if self._hits == 1:
+            self._used()
+        if self._hits % AGAIN == 0:
+            return self._again(args, key, known)
+        return known.copy() if type(known) in CHANGEABLE else known
 
-    @functools.wraps(function)
-    def remembered(own: Any = _NONE, text: Any = _NONE, /, *rest: Any, **kwargs: Any) -> Any:
-        """A method of one text that reads one table is what most calls are about: the short way, without a tuple."""
-        if one and type(text) is str and own is owner() and own.__dict__.get(name) is value and not rest and not kwargs:
-            known = find(text, _NONE)
-            if known is not _NONE:
-                return given(known, (own, text), text)
-        return any_call((*(v for v in (own, text) if v is not _NONE), *rest), kwargs)
+    def _compute(self, args: tuple[Any, ...], key: Any) -> Any:
+        if self._misses % AGAIN == 0:
+            self._look(args[0])
+        began = time.perf_counter()
+        value = self._function(*args)
+        self._spent_s += time.perf_counter() - began
+        self._misses += 1
+        size = ENTRY_BYTES + sys.getsizeof(value) + sum(map(sys.getsizeof, args[self._skip :]))
+        if self._on and size <= self._room.left and _can_be_kept(value, self._pure.new_result):
+            self._room.left -= size
+            self.table[key] = value.copy() if type(value) in CHANGEABLE else value
+        return value
 
-    return remembered
+    def _again(self, args: tuple[Any, ...], key: Any, known: Any) -> Any:
+        """Compute what is known; a difference ends it."""
+        self._look(args[0])
+        if key not in self.table:
+            return self._compute(args, key)
+        value = self._function(*args)
+        if repr(value) != repr(known):  # True is not 1, -0.0 not 0.0, and NaN is NaN
+            self._stop()
+            self._unfit(f"{self._function.__name__} gave another result for the same arguments")
+        return value
+
+    def _look(self, own: Any) -> None:
+        """Whether what it reads is as long as it was, and whether remembering pays."""
+        if self._reads is not None and not self._reads.same_lengths():
+            self._anew(own)
+        mean_s = self._spent_s / max(self._misses, 1)
+        rare = self._hits < self._misses // 4 and mean_s < 20 * LOOK_S
+        if self._misses >= TRIED and (mean_s < LOOK_S or rare):
+            self._stop()
+
+    def _anew(self, own: Any) -> None:
+        """Forget what was computed from other tables, or for another object."""
+        self.table.clear()
+        self._changes += self._reads is not None
+        self._reads = _Reads(self._pure, own)
+        one = self._reads.one
+        self.short = one is not None
+        self.name, self.value = one or ("", _NONE)
+        if self._skip:
+            self.owner = weakref.ref(own)
+        if self._changes > CHANGES:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._on = self.short = False
+        self.table.clear()
 
 
 def _can_be_kept(value: Any, is_new: bool) -> bool:

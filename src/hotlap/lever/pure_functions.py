@@ -124,6 +124,8 @@ def _is_pure(pure: PureFunction, function: FunctionType, holder: Any, seen: set[
         or getattr_static(type(holder), "__getattribute__", None) is not _PLAIN_ACCESS
     ):
         return False
+    if holder is not None and not (type(holder).__dictoffset__ and type(holder).__weakrefoffset__):
+        return False  # its attributes cannot be watched, or only by keeping it alive
     if len(seen) == 1:
         pure.new_result = body.new_result
     return _own_names(pure, body, holder, seen) and _module_names(pure, body, function.__globals__, seen)
