@@ -19,9 +19,16 @@ from hotlap.cli.main import main
 from hotlap.ui.server import Server
 
 
+def as_in_a_terminal() -> None:
+    """Where the tests run in the background, Ctrl-C is ignored, and so it would be by what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_it_prints_an_address_that_works_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hotlap", "ui", "--no-browser"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=as_in_a_terminal
+    ) as process:
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())
         assert found is not None
