@@ -52,6 +52,7 @@ def call(folder: Path, words: list[str], **more: str) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S)
 
 
+@pytest.mark.flaky(reruns=2)  # stacks of a short run, beside other tests
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("name", "needs"),
