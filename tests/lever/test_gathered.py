@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, default
 
 from hotlap.lever.catalog import batched_fetch
 from hotlap.lever.contract import Refusal
-from hotlap.lever.gathered import CHECKED, GatheredDataset, can_gather
+from hotlap.lever.gathered import CHECKED, GatheredDataset, Trust
+from hotlap.lever.tensor_rows import can_gather, gather_from
 from hotlap.testing.lever_kit import findings_of, machine_of
 from hotlap.testing.lever_target import LocalTarget
 
@@ -108,17 +109,17 @@ def test_a_replaced_method_or_rule_is_somebodys_wish(monkeypatch: pytest.MonkeyP
 
 def test_a_difference_in_the_first_batches_ends_it() -> None:
     used: list[int] = []
-    proven: set[Any] = set()
-    data = tensors()
-    other = GatheredDataset(data, lambda samples: [t + 1 for t in default_collate(samples)], proven, lambda: None)
+    data, gather = tensors(), gather_from(tensors())
+    trust, good = Trust(), Trust()
+    other = GatheredDataset(data, lambda s: [t + 1 for t in default_collate(s)], gather, trust, lambda: None)
     ready = other.__getitems__([0, 1]).batch
     assert torch.equal(ready[1], torch.tensor([1, 2])), "the script's own batch is what it gets"
-    assert type(other.__getitems__([0, 1])) is list and not proven
-    good = GatheredDataset(data, default_collate, proven, lambda: used.append(1))
+    assert type(other.__getitems__([0, 1])) is list and not trust.same
+    same = GatheredDataset(data, default_collate, gather, good, lambda: used.append(1))
     for _ in range(CHECKED):
-        good.__getitems__([0, 1])
-    assert data in proven and not used
-    good.__getitems__([0, 1])
+        same.__getitems__([0, 1])
+    assert good.same and not used
+    same.__getitems__([0, 1])
     assert used == [1]
 
 

@@ -9,13 +9,14 @@ import sys
 import threading
 from typing import Any
 
-__all__ = ["FileCache"]
+__all__ = ["FileCache", "in_worker"]
 
 _UNIT = 4096
 """Bytes that one byte of the usage file stands for (a page, what the smallest file costs on tmpfs)."""
 
 
-def _in_worker() -> bool:
+def in_worker() -> bool:
+    """Whether this process is a loader's worker."""
     data = sys.modules.get("torch.utils.data")
     return data is not None and data.get_worker_info() is not None
 
@@ -59,9 +60,14 @@ class FileCache:
     def keep_value(self, key: str, value: Any, size: int) -> bool:
         """Keep a value of ``size`` bytes in this process, unless it is a loader worker or the cache is full."""
         units = size // _UNIT + 1
-        if _in_worker() or self._full or self.used_units() + units > self._max_units:
+        if in_worker() or self._full or self.used_units() + units > self._max_units:
             return False
         return self._keep(key, value, units)
+
+    def reserve(self, size: int) -> bool:
+        """Count ``size`` bytes that are kept elsewhere; False when there is no room for them."""
+        units = size // _UNIT + 1
+        return self.used_units() + units <= self._max_units and self._count(units)
 
     def _keep(self, key: str, value: Any, units: int) -> bool:
         if self._count(units):
@@ -74,7 +80,7 @@ class FileCache:
         if self._full or self.used_units() + units > self._max_units:
             self._full = True
             return False
-        if not _in_worker():
+        if not in_worker():
             return self._keep(key, data, units)
         path = self._path(key)
         temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"

@@ -1,37 +1,62 @@
-"""A batch of a ``TensorDataset`` by one gather per tensor, where that is the same as its samples stacked."""
+"""Batches that a loader's fetcher gathers from rows in memory, where that is the same as samples stacked one by one."""
 
 from __future__ import annotations
 
+import functools
 import numbers
-from collections.abc import Callable, MutableSet
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from hotlap.lever.contract import Target
+from hotlap.lever.nested_rows import Unfit, taken_apart
 from hotlap.lever.sample_codec import same_bits
 
-__all__ = ["GatheredCollate", "GatheredDataset", "can_gather"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Gather", "GatheredDataset", "Trust", "base_of", "base_rows", "fetch_gathered", "plainly_stacked"]
 
 CHECKED = 3
 """Batches of a data set that are made both ways and compared, before the gather is believed."""
 
+Gather = Callable[[list[Any]], Any]
+"""The batch of these indices, put together; None where it cannot be gathered, and samples are to be drawn."""
 
-def can_gather(dataset: Any, collate: Any) -> bool:
-    """Whether batches are samples of a ``TensorDataset`` (or Subsets of one), stacked by torch's own collate function.
 
-    Subclasses are out, and so is a method or a collate rule that somebody has replaced.
-    """
+def plainly_stacked(collate: Any) -> bool:
+    """Whether this is torch's own collate function, with nobody's rule for tensors in it."""
     from torch import Tensor
-    from torch.utils.data import Subset, TensorDataset
     from torch.utils.data._utils import collate as rules
 
-    if collate is not rules.default_collate:
-        return False
-    if rules.default_collate_fn_map.get(Tensor) is not rules.collate_tensor_fn:
-        return False
-    own: list[Any] = [TensorDataset.__getitem__]
+    own = rules.default_collate_fn_map.get(Tensor) is rules.collate_tensor_fn
+    return own and collate is rules.default_collate
+
+
+def base_of(dataset: Any) -> Any:
+    """The data set below torch's Subsets (not those of a class of the script's own)."""
+    from torch.utils.data import Subset
+
     while type(dataset) is Subset:
-        dataset, own = dataset.dataset, [*own, Subset.__getitems__]
-    plain = all(getattr(f, "__globals__", {}).get("__name__") == "torch.utils.data.dataset" for f in own)
-    return type(dataset) is TensorDataset and not hasattr(dataset, "__getitems__") and plain
+        dataset = dataset.dataset
+    return dataset
+
+
+def base_rows(dataset: Any, indices: list[Any]) -> tuple[Any, list[int]] | None:
+    """The data set below torch's Subsets, and the indices there; None where one is no plain index of it."""
+    from torch.utils.data import Subset
+
+    while type(dataset) is Subset:
+        held = dataset.indices
+        try:
+            indices = [held[index] for index in indices]
+        except (IndexError, TypeError):  # the script's to hear of, in torch's words
+            return None
+        dataset = dataset.dataset
+    if any(type(i) is not int and (type(i) is bool or not isinstance(i, numbers.Integral)) for i in indices):
+        return None
+    if not indices or not 0 <= min(indices) <= max(indices) < len(dataset):
+        return None
+    return dataset, indices
 
 
 class _Ready:
@@ -41,7 +66,7 @@ class _Ready:
         self.batch = batch
 
 
-class GatheredCollate:
+class _Collate:
     """The collate function, which lets a batch pass that is ready."""
 
     def __init__(self, collate: Callable[[Any], Any]) -> None:
@@ -51,17 +76,24 @@ class GatheredCollate:
         return samples.batch if type(samples) is _Ready else self._collate(samples)
 
 
+class Trust:
+    """Whether the gathered batches of a data set are those that are stacked."""
+
+    def __init__(self) -> None:
+        self.left = CHECKED
+        """Batches still to be made both ways."""
+        self.same = True
+
+
 class GatheredDataset:
     """What a loader's fetcher sees in place of the data set."""
 
-    def __init__(self, dataset: Any, collate: Any, proven: MutableSet[Any], used: Callable[[], None]) -> None:
+    def __init__(self, dataset: Any, collate: Any, gather: Gather, trust: Trust, used: Callable[[], None]) -> None:
         self._dataset = dataset
         self._collate = collate
-        self._proven = proven
-        """Data sets whose first batches were the same both ways."""
+        self._gather = gather
+        self._trust = trust
         self._used = used
-        self._left = CHECKED
-        self._same = True
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -70,15 +102,14 @@ class GatheredDataset:
         return self._dataset[index]
 
     def __getitems__(self, indices: list[Any]) -> Any:
-        batch = _gather(self._dataset, indices) if self._same else None
+        trust = self._trust
+        batch = self._gather(indices) if trust.same else None
         if batch is None:
             return self._samples(indices)
-        if self._dataset not in self._proven:
+        if trust.left > 0:
             slow = self._collate(self._samples(indices))
-            self._same = _same(batch, slow)
-            self._left -= 1
-            if self._same and self._left == 0:
-                self._proven.add(self._dataset)
+            trust.same = _same(batch, slow)
+            trust.left -= 1
             return _Ready(slow)
         self._used()
         return _Ready(batch)
@@ -91,43 +122,36 @@ class GatheredDataset:
         return [self._dataset[index] for index in indices]
 
 
-def _same(fast: list[Any], slow: Any) -> bool:
-    return (
-        type(slow) is list
-        and same_bits([t.cpu() for t in fast], [t.cpu() for t in slow])
-        and all(a.stride() == b.stride() and a.device == b.device for a, b in zip(fast, slow, strict=True))
+def _same(fast: Any, slow: Any) -> bool:
+    """Equal bit for bit, in the same form, and in memory alike."""
+    ours: list[Tensor] = []
+    theirs: list[Tensor] = []
+    try:
+        if taken_apart(fast, ours) != taken_apart(slow, theirs):
+            return False
+    except Unfit:
+        return False
+    return same_bits([t.cpu() for t in ours], [t.cpu() for t in theirs]) and all(
+        a.stride() == b.stride() and a.device == b.device for a, b in zip(ours, theirs, strict=True)
     )
 
 
-def _gather(dataset: Any, indices: list[Any]) -> list[Any] | None:
-    """The batch, or None where tensors or indices are not of the plainest kind."""
-    import torch
-    from torch.utils.data import Subset, get_worker_info
+def fetch_gathered(target: Target, choose: Callable[[Any, Any], GatheredDataset | None]) -> None:
+    """From now on, fetchers of map-style data sets get what ``choose(dataset, collate)`` gives in the data set's place.
 
-    while type(dataset) is Subset:
-        held = dataset.indices
-        try:
-            indices = [held[index] for index in indices]
-        except (IndexError, TypeError):  # the script's to hear of, in torch's words
-            return None
-        dataset = dataset.dataset
-    if any(type(i) is not int and (type(i) is bool or not isinstance(i, numbers.Integral)) for i in indices):
-        return None
-    count = len(dataset)
-    if not indices or not 0 <= min(indices) <= max(indices) < count:
-        return None
-    shared = get_worker_info() is not None
-    batch = []
-    for tensor in dataset.tensors:
-        plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and not tensor.is_quantized
-        if not plain or tensor.requires_grad or not tensor.is_contiguous():
-            return None
-        rows = torch.tensor(indices, dtype=torch.int64, device=tensor.device)
-        if shared:  # as torch's collate function in a worker: the batch is made where the training process finds it
-            size = [len(indices), *tensor.shape[1:]]
-            storage = tensor._typed_storage()._new_shared(tensor[:1].numel() * len(indices), device=tensor.device)
-            out = tensor.new(storage).resize_(*size)
-            batch.append(torch.index_select(tensor, 0, rows, out=out))
-        else:
-            batch.append(torch.index_select(tensor, 0, rows))
-    return batch
+    Counts no change: a gathered batch does, by the ``used`` of its data set.
+    """
+    from torch.utils.data._utils import fetch
+
+    real = fetch._BaseDatasetFetcher.__init__
+
+    @functools.wraps(real)
+    def init(self: Any, dataset: Any, auto_collation: Any, collate_fn: Any, drop_last: Any) -> None:
+        if auto_collation and type(self) is fetch._MapDatasetFetcher:
+            chosen = choose(dataset, collate_fn)
+            if chosen is not None:
+                dataset, collate_fn = chosen, _Collate(collate_fn)
+        real(self, dataset, auto_collation, collate_fn, drop_last)
+
+    target.replace(fetch._BaseDatasetFetcher, "__init__", init)
+    target.changed(-1)

@@ -20,7 +20,6 @@ anything per sample, are left alone.
 
 from __future__ import annotations
 
-import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,8 @@ from hotlap.lever.checks import check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded, load_seconds
-from hotlap.lever.gathered import GatheredCollate, GatheredDataset, can_gather
+from hotlap.lever.gathered import GatheredDataset, Trust, fetch_gathered
+from hotlap.lever.tensor_rows import can_gather, gather_from
 from hotlap.lever.used_mark import watch_mark
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
@@ -80,26 +80,18 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """Before the first training loader is iterated: fetchers get a data set that gathers. A gathered batch counts."""
     used = watch_mark(target, ID)
-    proven: weakref.WeakSet[Any] = weakref.WeakSet()
+    trusts: weakref.WeakKeyDictionary[Any, Trust] = weakref.WeakKeyDictionary()
     done: list[bool] = []
 
+    def choose(dataset: Any, collate: Any) -> GatheredDataset | None:
+        if not can_gather(dataset, collate):
+            return None
+        return GatheredDataset(dataset, collate, gather_from(dataset), trusts.setdefault(dataset, Trust()), used)
+
     def ready(loader: DataLoader[Any]) -> None:
-        from torch.utils.data._utils import fetch
-
-        if done:
-            return
-        done.append(True)
-        real = fetch._BaseDatasetFetcher.__init__
-
-        @functools.wraps(real)
-        def init(self: Any, dataset: Any, auto_collation: Any, collate_fn: Any, drop_last: Any) -> None:
-            if auto_collation and type(self) is fetch._MapDatasetFetcher and can_gather(dataset, collate_fn):
-                dataset = GatheredDataset(dataset, collate_fn, proven, used)
-                collate_fn = GatheredCollate(collate_fn)
-            real(self, dataset, auto_collation, collate_fn, drop_last)
-
-        target.replace(fetch._BaseDatasetFetcher, "__init__", init)
-        target.changed(-1)
+        if not done:
+            done.append(True)
+            fetch_gathered(target, choose)
 
     target.on_loader(ready)
 

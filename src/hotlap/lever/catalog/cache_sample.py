@@ -3,12 +3,13 @@
 Evidence: The step waits for decoding or for Python work per sample, and the samples do not change between epochs.
 
 Gain: After the first epoch a sample costs one copy from memory: the load time falls to collating, for the share of the
-samples that fits.
+samples that fits. Samples of one shape that torch's own collate function stacks are rows: a batch is one gather.
 
 Runtime: Before the first epoch the data set has to prove itself: drawn twice, several samples are equal bit for bit and
 no random state has moved; its code, and all of the user's code that it reaches, names nothing random, keeps no
 generator, writes no state and knows no epoch. Then __getitem__ of that data set looks into a cache in memory first,
-shared with forked workers.
+shared with forked workers. Without workers, and where torch stacks samples of one shape, the loader gathers its batches
+from a table of them; the first batches are made both ways and must be equal bit for bit.
 
 Source: Compute the features once (a packed file, a list of tensors) and index those.
 
@@ -18,6 +19,7 @@ samples more than the script does. Memory for the samples, given in the setting.
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +28,10 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.gains import bounded, load_seconds, step_with_loader
+from hotlap.lever.gathered import fetch_gathered
 from hotlap.lever.readers import through
 from hotlap.lever.sample_proof import deterministic, is_plain_index
+from hotlap.lever.sample_table import SampleTables
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -86,10 +90,12 @@ def environment(setting: Setting) -> dict[str, str]:
 
 
 def apply(target: Target, setting: Setting) -> None:
-    """Let each training data set prove itself, then put the cache before its ``__getitem__``."""
+    """Let each training data set prove itself, then put the cache before its ``__getitem__``, and a table of its
+    samples before loaders that stack them as torch does."""
     proven: dict[int, tuple[Any, str]] = {}
-    wrapped: set[type] = set()
+    drawers: dict[type, Any] = {}
     cache = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"])
+    tables = SampleTables(cache.reserve)
 
     def consider(loader: DataLoader[Any]) -> None:
         from torch.utils.data import Subset
@@ -99,13 +105,16 @@ def apply(target: Target, setting: Setting) -> None:
             dataset = dataset.dataset
         if id(dataset) in proven or not deterministic(dataset):
             return
+        if not proven:
+            fetch_gathered(target, tables.choose)
         proven[id(dataset)] = (dataset, f"{len(proven)}")  # the reference keeps the id from being given to another
         kind = type(dataset)
-        if kind in wrapped:
+        if kind in drawers:
             target.changed()
-            return
-        wrapped.add(kind)
-        target.replace(kind, "__getitem__", _cached(kind.__getitem__, proven, cache))
+        else:
+            drawers[kind] = kind.__getitem__
+            target.replace(kind, "__getitem__", _cached(kind.__getitem__, proven, cache))
+        tables.add(dataset, functools.partial(drawers[kind], dataset))
 
     target.on_loader(consider)
 
