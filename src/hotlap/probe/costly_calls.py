@@ -7,17 +7,14 @@ interrupt.
 
 from __future__ import annotations
 
-import functools
 import gc
 import sys
-from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
-from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import Recorder
-from hotlap.probe.sites import Place, Sites
+from hotlap.probe.sites import Place, Sites, counted_whole
 from hotlap.records.rows import Setting
 
 __all__ = ["install"]
@@ -27,11 +24,10 @@ FULL = 2
 
 
 class _Collector:
-    """What the garbage collector is set to, told when it changes, and whether the script itself is collecting."""
+    """What the garbage collector is set to, told when it changes."""
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
-        self.by_hand = False
         self._last: dict[str, Any] = {}
 
     def look(self, index: int) -> None:
@@ -45,53 +41,27 @@ class _Collector:
 def install(ctx: Context, sites: Sites) -> None:
     """Replace ``gc.collect`` and ``torch.cuda.empty_cache``; hear of full collections."""
     collector = _Collector(ctx.rec)
-    _hear_of_full_collections(ctx, sites, collector)
-    ctx.undo.replace(gc, "collect", _timed(ctx, sites, gc.collect, ("gc", "collect"), collector))
+    _hear_of_full_collections(ctx, sites)
+    compiling = ctx.torch.compiler.is_dynamo_compiling
+    ctx.undo.replace(gc, "collect", counted_whole(ctx.rec, sites, gc.collect, "gc", "collect", compiling))
     cuda = ctx.torch.cuda
-    timed = _timed(ctx, sites, cuda.empty_cache, ("memory", "empty_cache"), collector)
+    timed = counted_whole(ctx.rec, sites, cuda.empty_cache, "memory", "empty_cache", compiling)
     if vars(cuda.memory).get("empty_cache") is cuda.empty_cache:  # the same function under two names
         ctx.undo.replace(cuda.memory, "empty_cache", timed)
     ctx.undo.replace(cuda, "empty_cache", timed)
     ctx.rec.on_look.append(collector.look)
 
 
-def _timed(
-    ctx: Context, sites: Sites, original: Callable[..., Any], name: tuple[str, str], collector: _Collector
-) -> Callable[..., Any]:
-    """``original``, counted by line with its whole wall time, on the training thread once training runs."""
-    rec, clock, here = ctx.rec, ctx.rec.clock, sys._getframe
-    compiling = ctx.torch.compiler.is_dynamo_compiling
-    known: dict[tuple[int, int], Place] = {}
-    kind, op = name
-
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or rec.step_start is None or get_ident() != rec.thread:
-            return original(*args, **kwargs)
-        begun, collector.by_hand = clock(), True
-        try:
-            return original(*args, **kwargs)
-        except BaseException as err:
-            strip(err)
-            raise
-        finally:
-            collector.by_hand = False
-            caller = here(1)
-            place = known.get((id(caller.f_code), caller.f_lasti)) or sites.find(kind, op, caller, known)
-            place.n += 1
-            place.ns += clock() - begun
-
-    return call
-
-
-def _hear_of_full_collections(ctx: Context, sites: Sites, collector: _Collector) -> None:
+def _hear_of_full_collections(ctx: Context, sites: Sites) -> None:
     rec, clock = ctx.rec, ctx.rec.clock
     known: dict[tuple[int, int], Place] = {}
     begun = 0
 
     def on_gc(phase: str, info: dict[str, Any]) -> None:
         nonlocal begun
-        if info.get("generation") != FULL or collector.by_hand or rec.step_start is None or get_ident() != rec.thread:
+        if info.get("generation") != FULL or rec.step_start is None or get_ident() != rec.thread:
+            return
+        if sites.inside_whole:  # told already, of the call it came in
             return
         if phase == "start":
             begun = clock()

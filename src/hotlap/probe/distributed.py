@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import sys
-from threading import get_ident
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from hotlap.probe.context import Context
 from hotlap.probe.own_frames import strip
-from hotlap.probe.sites import Place, Sites
+from hotlap.probe.sites import Sites, counted_whole
 from hotlap.records.rows import Setting
 
 __all__ = ["install"]
@@ -75,7 +74,9 @@ def install(ctx: Context, sites: Sites) -> None:
     ctx.undo.add(lambda: ctx.points.on_loader.remove(on_loader))
     barrier = getattr(ctx.torch.distributed, "barrier", None)
     if barrier is not None:
-        ctx.undo.replace(ctx.torch.distributed, "barrier", _timed(ctx, sites, barrier))
+        compiling = ctx.torch.compiler.is_dynamo_compiling
+        timed = counted_whole(ctx.rec, sites, barrier, "barrier", "barrier", compiling)
+        ctx.undo.replace(ctx.torch.distributed, "barrier", timed)
 
 
 def _noting_line(original: Any, ranks: _Ranks) -> Any:
@@ -89,27 +90,3 @@ def _noting_line(original: Any, ranks: _Ranks) -> Any:
         ranks.made_at[self] = ranks.ctx.rec.frames.user_number()
 
     return __init__
-
-
-def _timed(ctx: Context, sites: Sites, original: Any) -> Any:
-    rec, clock, here = ctx.rec, ctx.rec.clock, sys._getframe
-    compiling = ctx.torch.compiler.is_dynamo_compiling
-    known: dict[tuple[int, int], Place] = {}
-
-    @functools.wraps(original)
-    def barrier(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or rec.step_start is None or get_ident() != rec.thread:
-            return original(*args, **kwargs)
-        begun = clock()
-        try:
-            return original(*args, **kwargs)
-        except BaseException as err:
-            strip(err)
-            raise
-        finally:
-            caller = here(1)
-            place = known.get((id(caller.f_code), caller.f_lasti)) or sites.find("barrier", "barrier", caller, known)
-            place.n += 1
-            place.ns += clock() - begun
-
-    return barrier

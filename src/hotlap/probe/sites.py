@@ -13,7 +13,7 @@ from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import Recorder
 from hotlap.records.rows import Site
 
-__all__ = ["Pace", "Place", "Sites", "counted"]
+__all__ = ["Pace", "Place", "Sites", "counted", "counted_whole"]
 
 
 class Pace:
@@ -57,6 +57,8 @@ class Sites:
         self._rec = rec
         self._by_frame: dict[tuple[str, str, int], Place] = {}
         self._pace = Pace()
+        self.inside_whole = False
+        """The training thread is within a call that is counted with all that it does."""
 
     def find(self, kind: str, op: str, caller: FrameType, known: dict[tuple[int, int], Place]) -> Place:
         """The place of the innermost user line at ``caller`` or above. Put into ``known`` when it is ``caller``'s."""
@@ -127,4 +129,34 @@ def counted(
             raise
 
     rec.hooks.add(call, None)
+    return call
+
+
+def counted_whole(
+    rec: Recorder, sites: Sites, original: Callable[..., Any], kind: str, op: str, compiling: Callable[[], bool]
+) -> Callable[..., Any]:
+    """``original`` counted with its whole wall time, in whatever phase, by the line that calls it once training runs.
+
+    ``compiling`` is asked first: a compiler that traces must meet no state of Hotlap's.
+    """
+    clock, here = rec.clock, sys._getframe
+    known: dict[tuple[int, int], Place] = {}
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if compiling() or rec.step_start is None or get_ident() != rec.thread:
+            return original(*args, **kwargs)
+        begun, within, sites.inside_whole = clock(), sites.inside_whole, True
+        try:
+            return original(*args, **kwargs)
+        except BaseException as err:
+            strip(err)
+            raise
+        finally:
+            sites.inside_whole = within
+            caller = here(1)
+            place = known.get((id(caller.f_code), caller.f_lasti)) or sites.find(kind, op, caller, known)
+            place.n += 1
+            place.ns += clock() - begun
+
     return call
