@@ -6,7 +6,6 @@ address space would not. Where no group can be made, nothing is measured and the
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from memory_group import entering, memory_group
 
 __all__ = ["READERS", "compare_memory", "read_large"]
 
@@ -131,44 +131,20 @@ def read_large(folder: Path, name: str, seconds: float) -> dict[str, float]:
     return {"bytes_per_s": done / wall_s, "cpu_s_per_gb": (time.process_time() - cpu_s) / (done / 1e9)}
 
 
-@contextlib.contextmanager
-def _group(limit_bytes: int) -> Iterator[Path]:
-    """A memory cgroup below our own; OSError where that is not allowed."""
-    own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
-    if "memory" in own:
-        parent, name = Path("/sys/fs/cgroup/memory" + own["memory"]), "memory.limit_in_bytes"
-    else:
-        parent, name = Path("/sys/fs/cgroup" + own.get("", "/")), "memory.max"
-    group = parent / f"hotlap-bench-{os.getpid()}"
-    group.mkdir()
-    try:
-        if not (group / name).exists():
-            raise OSError(f"{group} has no {name}: the memory controller is not delegated")
-        (group / name).write_text(str(limit_bytes))
-        yield group
-    finally:
-        for _ in range(50):
-            with contextlib.suppress(OSError):
-                group.rmdir()
-                break
-            time.sleep(0.1)  # until the last process is gone
-
-
 def compare_memory(folder: Path, rounds: int, limit_s: float, memory_mb: int) -> dict[str, Any]:
     """Every reader in turn inside the limit; ``of_disk`` is round by round."""
     from loader_rounds import Turn, medians, ratios, take_turns, turn
 
     limit_bytes = memory_mb << 20
     try:
-        with _group(limit_bytes) as group:
+        with memory_group(limit_bytes) as group:
             rows = _TIMES * limit_bytes // _ROW_BYTES
             _make(folder, rows)
-            enter = ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
 
             def play(name: str) -> Turn | str:
                 _forget(folder)
                 return turn({"what": "limit", "kind": "images", "name": name, "folder": str(folder), "usable": [],
-                             "seconds": 20.0}, enter)  # fmt: skip
+                             "seconds": 20.0}, entering(group))  # fmt: skip
 
             turns, failed = take_turns(list(READERS), play, rounds, limit_s)
     except OSError as err:

@@ -6,6 +6,7 @@ that grows begins then). Prints the step at which it began. `steady` and `steady
 
 import gc
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -22,6 +23,9 @@ from torch.utils.data import DataLoader, Dataset
 
 WIDTH, BATCH, LENGTH = 256, 32, 24
 BLOB = 1 << 22
+PAGE = 4096
+HELD_PAGES = (1 << 30) // PAGE
+"""What `swap` holds from the change on: as much as all the memory that its run may use."""
 
 
 class Samples(Dataset):
@@ -44,6 +48,8 @@ class Samples(Dataset):
         if self.switch.kind == "augment" and self.switch.on:
             for _ in range(30):
                 np.sort(np.random.rand(2000))
+        if self.switch.kind == "worker":
+            time.sleep(0.001)  # as a store far away answers: two workers wait side by side
         return torch.full((LENGTH, WIDTH), index / len(self))
 
 
@@ -62,6 +68,8 @@ class Switch:
         self.begun = time.monotonic()
         self.on = False
         self.helpers: list[subprocess.Popen] = []
+        self.hung: int | None = None
+        """A worker that no longer answers."""
 
     def look(self, step: int) -> None:
         if self.on or time.monotonic() - self.begun < self.change_s:
@@ -73,6 +81,17 @@ class Switch:
             self.helpers = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2 * (os.cpu_count() or 1))]
         if self.kind == "throttled":
             self.helpers = [subprocess.Popen([sys.executable, "-c", THROTTLE, str(os.getpid())])]
+        if self.kind == "worker":
+            self.hung = multiprocessing.active_children()[0].pid
+            os.kill(self.hung, signal.SIGSTOP)
+
+    def over(self) -> None:
+        """Nobody is left behind."""
+        for helper in self.helpers:
+            helper.kill()
+            helper.wait()
+        if self.hung:
+            os.kill(self.hung, signal.SIGCONT)
 
 
 THROTTLE = f"""
@@ -125,6 +144,7 @@ class Faults:
         self.losses: list[float] = []
         self.held = [[i] for i in range(200_000 if switch.kind == "collections" else 0)]
         self.memory = torch.zeros(BATCH, WIDTH)
+        self.pages: np.ndarray | None = None
         self.held_out = [torch.randn(BATCH, LENGTH, WIDTH)]
 
     def inputs(self, x: torch.Tensor, since: int) -> torch.Tensor:
@@ -146,6 +166,10 @@ class Faults:
             float(np.mean(self.losses))
         if on and kind == "collections":
             gc.collect()
+        if on and kind == "swap":
+            if self.pages is None:
+                self.pages = np.ones((HELD_PAGES, PAGE), dtype=np.uint8)
+            self.pages[np.random.randint(0, HELD_PAGES, 400), 0] += 1
         if on and kind == "logging":
             self.losses += [loss] * 40
             with open(self.log, "w") as file:
@@ -157,7 +181,8 @@ class Faults:
 
 
 def train(switch: Switch, seconds: float, folder: Path) -> None:
-    loader = DataLoader(Samples(switch, folder), BATCH, shuffle=True)
+    workers = {"num_workers": 2, "persistent_workers": True, "in_order": False} if switch.kind == "worker" else {}
+    loader = DataLoader(Samples(switch, folder), BATCH, shuffle=True, **workers)
     model = Net()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     faults = Faults(switch, model, folder)
@@ -186,9 +211,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             train(switch, seconds, Path(folder))
     finally:
-        for helper in switch.helpers:
-            helper.kill()
-            helper.wait()
+        switch.over()
 
 
 if __name__ == "__main__":
