@@ -118,5 +118,6 @@ def speedup(fault: Fault, cwd: Path, budget: str | None) -> dict[str, Any]:
         "tried": {lever["id"]: lever["reason"] for lever in got["levers"] if not lever["kept"]},
         "predictions": rows_of(got),
         "quality": (got["quality"] or {}).get("verdict"),
+        "quality_says": (got["quality"] or {}).get("summary"),
         "roof_share": got["roof_share"],
     }
