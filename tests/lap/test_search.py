@@ -12,7 +12,7 @@ from hotlap.lap.search import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search, search
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
 from hotlap.records.trials import Interval, Trial
-from hotlap.testing.lever_kit import findings_of
+from hotlap.testing.lever_kit import findings_of, machine_of
 
 UNCERTAIN, CERTAIN, NONE = Interval(1.5, 0.7, 3.4), Interval(1.5, 1.3, 1.8), Interval(0.9, 0.8, 0.99)
 
@@ -22,7 +22,7 @@ class Session:
 
     def __init__(self) -> None:
         self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
-        self.machine, self.stage, self.spent_s = None, "", 0.0
+        self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
         self.lines: list[str] = []
         self.listener = SimpleNamespace(line=self.lines.append)
 
@@ -114,3 +114,11 @@ def test_whole_samples_from_memory_are_tried_in_the_place_of_workers(monkeypatch
     assert cache.kept and cache.cumulative == pytest.approx(1.5**2)
     state, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "cache-sample": [NONE]}, levers)
     assert [m.lever for m in state.moves] == ["loader-workers"] and state.results[0].kept
+
+
+def test_what_fills_the_card_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "too_full", lambda *_: "it holds 97 % of the A100's memory")
+    state, _ = searched(monkeypatch, {"autocast": [CERTAIN]})
+    (result,) = state.results
+    assert not state.moves and not result.kept
+    assert result.reason == "1.50x [1.30, 1.80], but it holds 97 % of the A100's memory"

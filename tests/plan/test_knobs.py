@@ -184,7 +184,7 @@ def test_two_in_a_row_that_do_not_pay_end_it() -> None:
 
 def test_nothing_above_a_value_that_ran_out_of_memory_is_tried() -> None:
     tried, told = walk({"32": "paid", "36": "failed: out of memory: OutOfMemoryError", "16": "paid"})
-    assert tried == ["32", "36", "16"] and told == ["knob:batch: 40 not tried: 36 ran out of memory."]
+    assert tried == ["32", "36", "16"] and told == ["knob:batch: 40 not tried: memory does not allow 36."]
 
 
 def test_values_that_the_time_was_too_short_for_are_named() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hotlap.lap.baseline import Baseline, check_baseline, rediagnose
 from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
+from hotlap.lap.headroom import too_full
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -133,6 +134,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         check_baseline(trial)
     choice = choose(trial)
     kept, reason = choice.kept, choice.reason
+    if kept and (full := too_full(session, state.incumbent, arm)) is not None:
+        kept, reason = False, f"{reason}, but {full}"
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
     if kept:
         assert trial.interval is not None

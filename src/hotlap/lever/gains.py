@@ -13,6 +13,10 @@ THREAD_SCALING = 0.6
 """compute(t threads) ~ t ** -0.6: a 165 ms step on two threads took 247 ms on one (ratio 1.5 = 2 ** 0.585)."""
 SPIN_PENALTY = 2.2
 """A busy worker beside spinning threads on the same cores: 165 ms became 533 ms (3.2 times)."""
+HAND_OVER_S = 0.5e-3
+"""What a batch costs the step at least when it comes from another process: a queue, a thread, shared memory."""
+HAND_OVER_CROWDED_S = 4e-3
+"""The same where threads of the step spin on all cores: steps of 1.5 ms became 5.6 ms and more."""
 
 
 def bounded(findings: Findings, low_s: float, high_s: float, basis: str, startup_s: float = 0.0) -> Gain:
@@ -44,7 +48,8 @@ def step_with_loader(
 
     Best: loading and compute overlap and share the cores without loss: the slower of the two, or all work spread over
     the cores. Worst: threads and workers that together exceed the cores slow compute by :data:`SPIN_PENALTY`, by how
-    busy the workers are. ``load_s`` replaces the measured load time.
+    busy the workers are. Where there were no workers, a batch costs its handing over, too. ``load_s`` replaces the
+    measured load time.
     """
     load = load_seconds(model) if load_s is None else load_s
     cores = max(model.cores, 1)
@@ -58,4 +63,6 @@ def step_with_loader(
     busy = min(1.0, per_worker / compute) if compute > 0 else 1.0
     crowded = workers + new > cores
     worst = max(per_worker, compute * (1 + (SPIN_PENALTY * busy if crowded and new > 1 else 0.1 * busy)))
+    if model.workers == 0:
+        best, worst = best + HAND_OVER_S, worst + (HAND_OVER_CROWDED_S if crowded and new > 1 else HAND_OVER_S)
     return best, max(best, worst)

@@ -40,7 +40,7 @@ def left_out(knobs: Sequence[Knob], results: Sequence[LeverResult], tried: Tried
             continue
         values = ", ".join(str(value) for value in fresh)
         if not set(fresh) & set(_worth(knob, results)):
-            why = f"{_name(_out_of_memory(knob, results))} ran out of memory"
+            why = f"memory does not allow {_name(_out_of_memory(knob, results))}"
         elif _misses(knob, results) >= MOST_MISSES:
             why = f"the {MOST_MISSES} values before did not pay"
         else:

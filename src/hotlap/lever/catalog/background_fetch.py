@@ -63,13 +63,14 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
-    """At best loading hides behind compute; at worst a tenth of it does (Python's lock)."""
+    """At best half of the loading hides behind compute; at worst none of it does (Python's lock, and threads of the
+    step that spin on all cores)."""
     model = findings.step_model
     hidden = min(load_seconds(model), model.compute_s)
     high = min(hidden, model.data_wait_s)
     if model.cores < 2:
         high = min(high, model.io_wait_s or 0.0)
-    return bounded(findings, 0.1 * high, 0.8 * high, "modelled")
+    return bounded(findings, 0.0, (0.5 if model.torch_threads >= model.cores else 0.8) * high, "modelled")
 
 
 def check(setting: Setting, machine: Machine) -> str | None:

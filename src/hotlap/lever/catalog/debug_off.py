@@ -46,9 +46,9 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
-    """What the finding says at most, a fifth of it at least."""
+    """What the finding says at most, half of it at least."""
     most = finding.seconds_per_step
-    return bounded(findings, 0.2 * most, most, "modelled")
+    return bounded(findings, 0.5 * most, most, "modelled")
 
 
 def check(setting: Setting, machine: Machine) -> str | None:

@@ -1,0 +1,38 @@
+"""Whether a candidate leaves the card room: a plan that fills it runs out of memory on a longer sample, days later."""
+
+from __future__ import annotations
+
+from hotlap.lap.session import Session
+from hotlap.records.machine import Accelerator
+from hotlap.trial.arm import Arm
+
+__all__ = ["MOST_FULL", "too_full"]
+
+MOST_FULL = 0.95
+"""Of the card's memory. What torch's allocator holds grows further as its blocks break into pieces that fit nothing."""
+
+
+def too_full(session: Session, incumbent: Arm, arm: Arm) -> str | None:
+    """In words, that ``arm`` holds more than :data:`MOST_FULL` of the card's memory, and the plan so far does not."""
+    if not session.machine.accelerators:
+        return None
+    held, card = _held(session, arm)
+    before, _ = _held(session, incumbent)
+    limit = MOST_FULL * card.memory_bytes
+    if held <= limit or before > limit:
+        return None
+    return (
+        f"it holds {100 * held / card.memory_bytes:.0f} % of the {card.name}'s memory, and above "
+        f"{100 * MOST_FULL:.0f} % a longer sample runs out of memory: put back"
+    )
+
+
+def _held(session: Session, arm: Arm) -> tuple[int, Accelerator]:
+    """The most bytes that the arm's allocator held, and the card."""
+    cards = session.machine.accelerators
+    timeline = session.timeline(arm)
+    if timeline is None:
+        return 0, cards[0]
+    number = timeline.header.device.rpartition(":")[2]
+    card = cards[int(number)] if number.isdigit() and int(number) < len(cards) else cards[0]
+    return max((tick.device_bytes or 0 for tick in timeline.tick), default=0), card
