@@ -72,8 +72,8 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     """Prior: the compute part 1.1 to 2.5 times as fast on an accelerator. On a CPU half to one and a half times what
-    the finding says, which knows how much of the compute is arithmetic (many small calls get slower by the casts), and no
-    more than 2.9 times as fast."""
+    the finding says, which knows how much of the compute is arithmetic (many small calls get slower by the casts), and
+    no more than 2.9 times as fast."""
     if findings.script.device != "cpu":
         return of_compute(findings, 1.1, 2.5)
     most = findings.step_model.compute_s * (1 - 1 / 2.9)
