@@ -105,6 +105,21 @@ def test_workers_stacks_name_the_line() -> None:
     assert "1 worker" in found["decode"].detail
 
 
+def test_needless_workers() -> None:
+    builder = waiting(num_workers=2, persistent_workers=True)
+    found = causes(builder.worker(50, 0.001, decode=0.0008).worker(50, 0.001, decode=0.0008))
+    needless = found["needless-workers"]
+    assert needless.seconds_per_step == pytest.approx(0.019, rel=0.01) and needless.where[0].line == 80
+    assert "num_workers=0" in needless.advice and "1 ms to load" in needless.advice and "20 ms" in needless.advice
+    assert next(iter(found)) == "needless-workers" and "decode" not in found, (
+        "a millisecond of decoding is not the wait"
+    )
+    slow = waiting(num_workers=2, persistent_workers=True).worker(50, 0.03, decode=0.02).worker(50, 0.03, decode=0.02)
+    assert "needless-workers" not in causes(slow)
+    here = causes(waiting().loads(100, 0.001, decode=0.0008))
+    assert "needless-workers" not in here and "decode" in here, "there is no worker"
+
+
 def test_too_few_workers_needs_idle_cores() -> None:
     load = waiting().loads(100, 0.02, decode=0.02)
     assert causes(load, cpu_machine(cores=4))["too-few-workers"].where[0].line == 80

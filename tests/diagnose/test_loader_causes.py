@@ -130,6 +130,7 @@ def test_prefetch_depth() -> None:
     assert found["prefetch-depth"].evidence["std_over_mean"] == pytest.approx(1.2, rel=1e-6)
     assert "prefetch_factor=8" in found["prefetch-depth"].advice
     assert "prefetch-depth" not in causes(uneven(0.1)), "even batches"
+    assert "prefetch-depth" not in causes(uneven(1.2, each_s=0.001)), "no batch takes as long as the step waits"
     assert "prefetch-depth" not in causes(uneven(1.2, depth=16)), "deep already"
     assert "prefetch-depth" not in causes(uneven(1.2, each_s=0.06)), "too slow on the mean: no queue helps"
 

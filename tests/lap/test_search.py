@@ -8,9 +8,11 @@ from typing import Any, cast
 import pytest
 
 from hotlap.lap import search as module
+from hotlap.lap.caches import relieved, replaced
 from hotlap.lap.search import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search, search
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
+from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, Trial
 from hotlap.testing.lever_kit import findings_of, machine_of
 
@@ -122,3 +124,10 @@ def test_what_fills_the_card_is_put_back(monkeypatch: pytest.MonkeyPatch) -> Non
     (result,) = state.results
     assert not state.moves and not result.kept
     assert result.reason == "1.50x [1.30, 1.80], but it holds 97 % of the A100's memory"
+
+
+def test_workers_that_were_taken_away_feed_nothing() -> None:
+    off = Move("loader-workers", {"workers": 0, "prefetch": None, "torch_threads": None}, "distribution")
+    assert relieved([off], "cache-decode") is None and replaced([off], "cache-sample") is None
+    two = Move("loader-workers", {**off.setting, "workers": 2}, "distribution")
+    assert relieved([two], "cache-decode") is two and replaced([two], "cache-sample") is two

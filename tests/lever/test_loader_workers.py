@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
 from hotlap.lever.catalog import loader_workers
 from hotlap.lever.contract import Refusal
+from hotlap.lever.loader_change import load_here
 from hotlap.testing.lever_kit import findings_of, machine_of
+from hotlap.testing.lever_target import LocalTarget
+
+NONE = {"workers": 0, "prefetch": None, "torch_threads": None}
+DATA = TensorDataset(torch.arange(12.0))
 
 
 def test_uneven_batches_get_a_longer_queue_and_the_same_workers() -> None:
@@ -16,3 +29,75 @@ def test_uneven_batches_get_a_longer_queue_and_the_same_workers() -> None:
     assert [(s["workers"], s["prefetch"], s["torch_threads"]) for s in offered] == [(2, 8, None), (2, 16, None)]
     gain = loader_workers.gain(finding, findings, offered[0])
     assert gain.high_s > 0
+
+
+def offered(*causes: str, **loader: Any) -> list[Any]:
+    findings = findings_of(*causes, **loader)
+    finding = loader_workers.evidence(findings)
+    assert finding is not None
+    found = loader_workers.settings(finding, findings, machine_of())
+    assert not isinstance(found, Refusal)
+    return found
+
+
+def test_workers_that_are_needless_go() -> None:
+    assert offered("needless-workers", num_workers=2) == [NONE]
+    assert NONE in offered("decode", num_workers=2, persistent_workers=True)
+    assert NONE not in offered("decode", num_workers=0), "there are none"
+
+
+def test_the_gain_is_what_loading_here_leaves_of_the_wait_and_the_starts() -> None:
+    findings = findings_of("needless-workers", num_workers=2)
+    model = findings.step_model  # waits for 50 ms, computes for 30, an epoch's start costs each step 1 of 100
+    quick = replace(findings, step_model=replace(model, load_s=0.01, epoch_start_s=0.001, workers=2))
+    gain = loader_workers.gain(quick.findings[0], quick, NONE)
+    assert (gain.low_s, gain.high_s) == pytest.approx((0.0205, 0.041))
+    slow = replace(findings, step_model=replace(model, load_s=0.09, epoch_start_s=0.001, workers=2))
+    assert loader_workers.gain(slow.findings[0], slow, NONE).high_s == 0.0
+
+
+class Stream(IterableDataset[Any]):
+    def __iter__(self) -> Any:
+        return iter(range(4))
+
+
+def changed(loader: DataLoader[Any], folder: Path) -> int:
+    with LocalTarget(str(folder)) as target:
+        loader_workers.apply(target, NONE)
+        batches = list(loader)
+        workers = loader.num_workers
+    assert len(batches) == len(loader) and not target.problems
+    assert (workers == 0) == bool(target.changes)
+    return target.changes
+
+
+def test_a_loader_loses_its_workers_and_gets_them_back(tmp_path: Path) -> None:
+    loader = DataLoader(DATA, batch_size=4, num_workers=1, persistent_workers=True, prefetch_factor=3)
+    assert changed(loader, tmp_path) == 3
+    assert (loader.num_workers, loader.persistent_workers, loader.prefetch_factor) == (1, True, 3)
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        DataLoader(Stream(), batch_size=4, num_workers=1),
+        DataLoader(DATA, batch_size=4, num_workers=1, worker_init_fn=torch.manual_seed),
+        DataLoader(DATA, batch_size=4, num_workers=1, timeout=60),
+        DataLoader(DATA, batch_size=4, num_workers=1, multiprocessing_context="fork"),
+    ],
+    ids=["stream", "prepared", "timeout", "context"],
+)
+def test_workers_that_the_script_needs_stay(loader: DataLoader[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    target = LocalTarget("")
+    monkeypatch.setattr(target, "unfit", said.append)
+    load_here(target, loader)
+    assert loader.num_workers == 1 and target.changes == 0
+    assert bool(said) != isinstance(loader.dataset, IterableDataset)
+
+
+def test_the_patch_takes_back_what_only_workers_allow() -> None:
+    findings = findings_of("needless-workers", num_workers=2)
+    (edit,) = loader_workers.edits(findings.findings[0], NONE)
+    assert edit.keywords == {"num_workers": 0, "persistent_workers": False, "prefetch_factor": None}
+    DataLoader(DATA, **edit.keywords)  # torch accepts them together

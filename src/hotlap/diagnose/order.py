@@ -15,7 +15,7 @@ _NAMED = ("whole-file-read", "reopened-per-sample", "parsed-per-sample", "linear
 _GENERAL = {"whole-file-read": ("decode", "augment")}
 _SPLIT = (
     "decode", "augment", "collate", "storage-read", "network-storage", "page-cache-exhausted", "small-files",
-    "worker-startup", "workers-respawned", "loader-rebuilt", *_NAMED,
+    "worker-startup", "workers-respawned", "loader-rebuilt", "needless-workers", *_NAMED,
 )  # fmt: skip
 """Causes that share the one data wait between them."""
 

@@ -10,7 +10,7 @@ from hotlap.diagnose.view import View
 from hotlap.records.findings import Where
 from hotlap.records.rows import Frame
 
-__all__ = ["wait_evidence", "wait_seconds", "wait_where", "waits"]
+__all__ = ["handing_over_s", "wait_evidence", "wait_seconds", "wait_where", "waits"]
 
 
 def waits(view: View) -> bool:
@@ -18,11 +18,24 @@ def waits(view: View) -> bool:
     return view.share(view.times.wait_s) >= view.policy.min_data_wait_share
 
 
+def handing_over_s(view: View) -> float:
+    """Seconds of data wait per step that are no loading: the step waits longer for its workers than one takes to load.
+
+    0.0 without workers, where loading was not measured, and where loading is the larger part of the wait.
+    """
+    load_s = view.loading.load_s if view.loading is not None else None
+    if view.workers == 0 or load_s is None or not waits(view):
+        return 0.0
+    rest = view.times.wait_s - load_s
+    return rest if rest > load_s else 0.0
+
+
 def wait_seconds(view: View, kind: str) -> float:
-    """Seconds of data wait per step that a kind of loading work accounts for. All kinds add up to the data wait."""
+    """Seconds of data wait per step that a kind of loading work accounts for. All kinds add up to the data wait, less
+    what is :func:`handing_over_s`."""
     if not waits(view) or view.loading is None:
         return 0.0
-    return view.times.wait_s * view.loading.kinds.get(kind, 0.0)
+    return (view.times.wait_s - handing_over_s(view)) * view.loading.kinds.get(kind, 0.0)
 
 
 def _caller(sample: Sampled) -> Frame | None:

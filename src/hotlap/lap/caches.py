@@ -31,7 +31,7 @@ def relieved(moves: Sequence[Move], kept: str) -> Move | None:
 
 
 def _feeder(moves: Sequence[Move]) -> Move | None:
-    return next((m for m in moves if m.lever in FEEDERS), None)
+    return next((m for m in moves if m.lever in FEEDERS and m.setting.get("workers") != 0), None)
 
 
 def needs_replay(lever: str, findings: Findings) -> bool:

@@ -13,6 +13,7 @@ CAUSES: dict[str, str] = {
     "too-few-workers": "Loading is slower than the step, and cores are left.",
     "worker-startup": "Starting an epoch's workers (or its first batch) holds the step.",
     "workers-respawned": "Workers are started anew each epoch.",
+    "needless-workers": "Handing a batch over from a worker takes longer than loading it would.",
     "prefetch-depth": "Batches take unevenly long to load, and too few are loaded ahead.",
     "reopened-per-sample": "The same file is opened anew for every sample.",
     "parsed-per-sample": "A table or an index is parsed from its file for every sample.",

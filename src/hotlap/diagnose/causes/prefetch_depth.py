@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from hotlap.diagnose.view import View
-from hotlap.diagnose.waiting import waits
+from hotlap.diagnose.waiting import handing_over_s, waits
 from hotlap.records.findings import Finding
 from hotlap.records.rows import Load
 
@@ -28,6 +28,8 @@ def find(view: View) -> Finding | None:
     loader, loading = view.loader, view.loading
     if loader is None or loading is None or not loading.in_workers or loading.load_s is None or not waits(view):
         return None
+    if handing_over_s(view) > 0.0:
+        return None  # slow batches make a step wait for their loading, and no longer than that
     depth = loader.prefetch_factor or 2
     uneven = _unevenness([row for worker in view.timeline.workers for row in worker.load if row.t >= view.start_ns])
     if uneven is None or uneven < view.policy.uneven_batches or depth >= view.policy.deep_prefetch:

@@ -1,15 +1,17 @@
-"""Load batches in worker processes that stay alive between epochs.
+"""Load batches in worker processes that stay alive between epochs; without any where workers cost more than they do.
 
-Evidence: The step waits for data while the DataLoader works in the training process, has fewer workers than the
-machine has cores for, or starts its workers anew each epoch.
+Evidence: The step waits for data while the DataLoader works in the training process, has fewer workers than cores,
+starts its workers anew each epoch, or has workers whose batches take longer on their way than they take to load.
 
 Gain: Loading overlaps with compute, so that the data wait falls to max(0, load / workers - compute). On few cores
 workers and torch's threads fight: a thread that spins while it waits holds the core that a worker needs, and both take
-longer than with fewer threads. So both numbers are one decision.
+longer than with fewer threads: both numbers are one decision. Samples that lie in memory already are loaded in less
+time than a batch takes through a queue, a thread and shared memory.
 
 Runtime: Before the training loader is first iterated, its num_workers, prefetch_factor and persistent_workers are set
 in place; torch.set_num_threads is called when the setting asks for it. IterableDatasets are left alone (each worker
-would yield everything), and so are datasets that hold device tensors or cannot be sent to a worker.
+would yield everything), and so are datasets that hold device tensors or cannot be sent to a worker. Workers that the
+script prepares itself (worker_init_fn, a timeout, a start method) are not taken away.
 
 Source: DataLoader(..., num_workers=N, persistent_workers=True, prefetch_factor=4).
 
@@ -25,8 +27,7 @@ from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded, step_with_loader
-from hotlap.lever.knob import Knob
-from hotlap.lever.worker_safety import can_use_workers
+from hotlap.lever.loader_change import load_here, load_in_workers
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -38,14 +39,15 @@ ID = "loader-workers"
 TREATS = (
     "too-few-workers", "decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned",
     "thread-contention", "prefetch-depth", "network-storage", "small-files", "page-cache-exhausted", "linear-search",
-    "whole-file-read", "reopened-per-sample", "parsed-per-sample",
+    "whole-file-read", "reopened-per-sample", "parsed-per-sample", "needless-workers",
 )  # fmt: skip
 PRESERVES = "distribution"
 CONFLICTS = ("background-fetch",)
 NUMERIC = False
 
+_NONE: Setting = {"workers": 0, "prefetch": None, "torch_threads": None}
 _RULES = {
-    "workers": Rule(int, 1, 256),
+    "workers": Rule(int, 0, 256),
     "prefetch": Rule(int, 1, 64, optional=True),
     "torch_threads": Rule(int, 1, 1024, optional=True),
 }
@@ -63,6 +65,8 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
         return Refusal("The script has no DataLoader.")
     if loader.iterable:
         return Refusal("The dataset is an IterableDataset: each worker would yield all of it.")
+    if finding.cause == "needless-workers":
+        return [dict(_NONE)]
     cores = max(machine.cores // max(findings.script.world_size, 1), 1)
     on_cpu = findings.script.device == "cpu"
     if cores == 1 and on_cpu and loader.num_workers == 0:
@@ -79,12 +83,10 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
             setting = {"workers": workers, "prefetch": 4, "torch_threads": torch_threads}
             if setting not in found and (workers != loader.num_workers or torch_threads is not None):
                 found.append(setting)
-    found.sort(key=lambda s: -_mid(gain(finding, findings, s)))
-    return found[:4]
-
-
-def _mid(gain: Gain) -> float:
-    return (gain.low_s + gain.high_s) / 2
+    if loader.num_workers > 0:
+        found.append(dict(_NONE))
+    gains = {id(s): gain(finding, findings, s) for s in found}
+    return sorted(found, key=lambda s: -(gains[id(s)].low_s + gains[id(s)].high_s))[:4]
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
@@ -94,6 +96,9 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     """
     model = findings.step_model
     now = model.data_wait_s + model.compute_s
+    if setting["workers"] == 0:
+        most = now + model.epoch_start_s - step_with_loader(model, 0, None)[0]
+        return bounded(findings, 0.5 * most, most, "modelled")
     best, worst = step_with_loader(model, setting["workers"], setting["torch_threads"])
     kept_alive = 0.7 * model.epoch_start_s if model.workers else 0.0
     same = model.workers == setting["workers"] and setting["torch_threads"] is None
@@ -121,31 +126,20 @@ def apply(target: Target, setting: Setting) -> None:
     """Change each training loader just before it is first iterated."""
 
     def change(loader: DataLoader[Any]) -> None:
-        if not can_use_workers(loader):
-            return
-        if loader.num_workers != setting["workers"]:
-            target.replace(loader, "num_workers", setting["workers"])
-        if setting["prefetch"] is not None and loader.prefetch_factor != setting["prefetch"]:
-            target.replace(loader, "prefetch_factor", setting["prefetch"])
-        if not loader.persistent_workers:
-            target.replace(loader, "persistent_workers", True)
-        _set_threads(target, setting["torch_threads"])
+        if setting["workers"] == 0:
+            load_here(target, loader)
+        else:
+            load_in_workers(target, loader, setting)
 
     target.on_loader(change)
 
 
-def _set_threads(target: Target, threads: int | None) -> None:
-    import torch
-
-    if threads is not None and torch.get_num_threads() != threads:
-        target.replace(Knob(torch.get_num_threads, torch.set_num_threads), "value", threads)
-
-
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """Keywords of the DataLoader, and the thread count before it."""
+    """Keywords of the DataLoader (without workers, torch's defaults of those that only workers allow), and the thread
+    count before it."""
     where = place(*finding.where)
-    keywords = {"num_workers": setting["workers"], "persistent_workers": True}
-    if setting["prefetch"] is not None:
+    keywords: dict[str, Any] = {"num_workers": setting["workers"], "persistent_workers": setting["workers"] > 0}
+    if setting["prefetch"] is not None or setting["workers"] == 0:
         keywords["prefetch_factor"] = setting["prefetch"]
     found = [Edit("set_keyword", where.file, where.line, target="DataLoader", keywords=keywords)]
     if setting["torch_threads"] is not None:

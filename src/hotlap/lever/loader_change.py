@@ -1,0 +1,48 @@
+"""A DataLoader's workers changed in place, before it is first iterated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.contract import Setting, Target
+from hotlap.lever.knob import Knob
+from hotlap.lever.worker_safety import can_use_workers
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+__all__ = ["load_here", "load_in_workers"]
+
+
+def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -> None:
+    """``workers`` processes that stay alive, ``prefetch`` batches ahead each, ``torch_threads`` for the step."""
+    if not can_use_workers(loader):
+        return
+    if loader.num_workers != setting["workers"]:
+        target.replace(loader, "num_workers", setting["workers"])
+    if setting["prefetch"] is not None and loader.prefetch_factor != setting["prefetch"]:
+        target.replace(loader, "prefetch_factor", setting["prefetch"])
+    if not loader.persistent_workers:
+        target.replace(loader, "persistent_workers", True)
+    _set_threads(target, setting["torch_threads"])
+
+
+def load_here(target: Target, loader: DataLoader[Any]) -> None:
+    """No workers. Those of an IterableDataset may share it out among themselves; the script may prepare others."""
+    from torch.utils.data import IterableDataset
+
+    if loader.num_workers == 0 or isinstance(loader.dataset, IterableDataset):
+        return
+    if loader.worker_init_fn is not None or loader.timeout or loader.multiprocessing_context is not None:
+        target.unfit("the loader prepares its workers in a way of its own")
+        return
+    target.replace(loader, "num_workers", 0)
+    target.replace(loader, "prefetch_factor", None)
+    target.replace(loader, "persistent_workers", False)
+
+
+def _set_threads(target: Target, threads: int | None) -> None:
+    import torch
+
+    if threads is not None and torch.get_num_threads() != threads:
+        target.replace(Knob(torch.get_num_threads, torch.set_num_threads), "value", threads)
