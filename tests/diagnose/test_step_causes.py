@@ -121,6 +121,12 @@ def test_precision_needs_a_faster_type() -> None:
     assert "precision" not in causes(healthy().setting("model", dtype="float32", stepwise_frac=0.97), BF16)
 
 
+def test_double_precision_is_told_on_any_machine() -> None:
+    double = causes(healthy().setting("model", dtype="torch.float64"), cpu_machine())["precision"]
+    single = causes(healthy().setting("model", dtype="float32"), BF16)["precision"]
+    assert "float32" in double.advice and "fp64" in double.detail and double.share > single.share
+
+
 def test_memory_format() -> None:
     def model(**value: object) -> TimelineBuilder:
         return healthy().setting("model", **{"conv_layers": 20, "conv_frac": 0.9, "channels_last": False, **value})

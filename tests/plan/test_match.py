@@ -10,7 +10,7 @@ from hotlap.lever.contract import Gain
 from hotlap.lever.registry import levers
 from hotlap.plan.match import Candidate, candidates, canonical, refusals
 from hotlap.plan.order import order
-from hotlap.plan.predict import combined_ratio, predicted_ratio
+from hotlap.plan.predict import combined_ratio, predicted_ratio, within_roof
 from hotlap.records.findings import Roof
 from hotlap.records.plan import Move
 from hotlap.testing.lever_kit import findings_of, machine_of
@@ -84,6 +84,8 @@ def test_best_first_and_safest_on_a_tie() -> None:
 def test_compilation_only_where_it_pays() -> None:
     slow = candidate("compile-model", 2.0, startup_s=34.0)
     assert order([slow], budget_s=60.0) == [] and order([slow], budget_s=600.0) == [slow]
+    assert order([slow], budget_s=100.0) == [] and order([slow], budget_s=100.0, last=True) == [slow]
+    assert order([slow], budget_s=60.0, last=True) == [], "the start alone is more than half of it"
     assert order([slow], steps=1000) == [] and order([slow], steps=2000) == [slow]
 
 
@@ -108,3 +110,13 @@ def test_numeric_levers_promise_no_more_than_the_roof_showed() -> None:
     assert bound.low_s <= bound.high_s < free.high_s
     assert autocast_gain(replace(roof, levers=["channels-last"])) == free, "it was not on at the roof"
     assert autocast_gain(replace(roof, step_s=0.001)) == free, "the roof leaves more room than it promises"
+
+
+def test_what_lies_beside_the_compute_is_not_held_to_the_roof() -> None:
+    found = findings_of("gc-collect")  # 30 ms of 100, none of them among the 30 ms of compute
+    collections = replace(found.findings[0], phase="gc")
+    roof = Roof(None, 0.029, 0.29, "", levers=["gc-freeze"])
+    found = replace(found, findings=[collections], roof=roof)
+    gains = {c.lever: c.gain for c in candidates(found, machine_of(), ALL, NONE, NONE, [], set())}
+    assert gains["gc-freeze"].low_s > 0.025
+    assert within_roof("gc-freeze", gains["gc-freeze"], found, "forward").high_s < 0.005

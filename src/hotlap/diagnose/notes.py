@@ -46,9 +46,9 @@ def _free_syncs(view: View) -> list[str]:
     if view.on_device or found.per_step < 1.0 or not found.where:
         return []
     line = f"{found.where[0].file}:{found.where[0].line}"
+    often = "once" if found.per_step < 1.05 else f"{found.per_step:.2g} times"
     return [
-        f"Values are read from tensors {found.per_step:.3g} times a step ({line}): free here, on a GPU each read waits "
-        "for the device."
+        f"Values are read from tensors {often} a step ({line}): free here, on a GPU each read waits for the device."
     ]
 
 

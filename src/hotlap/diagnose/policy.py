@@ -43,6 +43,8 @@ class Policy:
     """Part of the workers' load time off the CPU, without reads, that shows the fight."""
     autocast_prior: float = 1 / 3
     """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
+    double_frac: float = 0.5
+    """Part of fp64 forward, backward and update that fp32 saves: numbers of half the width, twice as many at a time."""
     page_fault_s: float = 1.4e-6
     """Seconds that a minor page fault costs at most: a trap, a page to clear, and the cache that this empties. Measured
     on a two-core guest, wall: 1.0-1.4 us each (2,800 a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms; 2,450 that

@@ -100,8 +100,9 @@ def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[C
     found = candidates(
         state.findings, session.machine, options.allow, options.only, options.skip, state.moves, state.tried
     )
-    ranked = order(found, budget_s=session.left_s(state.until))
-    worth = [c for c in ranked if c.predicted >= MIN_PREDICTED or c.lever in options.only]
+    left_s = session.left_s(state.until)
+    worth = [c for c in order(found, left_s) if c.predicted >= MIN_PREDICTED or c.lever in options.only]
+    worth = worth or [c for c in order(found, left_s, last=True) if c.predicted >= MIN_PREDICTED]
     again = {lever for lever, _ in {*state.tried, *state.undecided}}
     worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
     first = [c for c in worth if c.predicted > BEFORE_KNOBS]

@@ -123,7 +123,7 @@ def _next(lever: Lever, finding: Finding, findings: Findings, machine: Machine, 
     for setting in offered:
         if (lever.ID, canonical(setting)) in tried or lever.check(setting, machine) is not None:
             continue
-        gain = within_roof(lever.ID, lever.gain(finding, findings, setting), findings)
+        gain = within_roof(lever.ID, lever.gain(finding, findings, setting), findings, finding.phase)
         predicted = predicted_ratio(findings.throughput.step_s, gain)
         return Candidate(lever.ID, setting, lever.PRESERVES, finding.cause, predicted, gain)
     return None

@@ -13,15 +13,17 @@ __all__ = ["combined_ratio", "middle_s", "predicted_ratio", "within_roof"]
 _LEAST = 0.02
 """No prediction leaves less than this share of the step."""
 
+_BESIDE_COMPUTE = ("gc", "residual", "logging", "data_wait", "validation", "checkpoint")
+
 _ROOF_SLACK = 0.1
 """Share of the compute by which the roof may have been measured too low: its trial is a short one."""
 
 
-def within_roof(lever: str, gain: Gain, findings: Findings) -> Gain:
+def within_roof(lever: str, gain: Gain, findings: Findings, phase: str | None = None) -> Gain:
     """The gain of a lever that was on when the roof was measured: all of these together save no more than the step's
-    compute less the roof's step."""
+    compute less the roof's step. ``phase`` is where the lever's cause lies: outside the compute there is no such limit."""
     roof, compute_s = findings.roof, findings.step_model.compute_s
-    if roof is None or lever not in roof.levers:
+    if roof is None or lever not in roof.levers or phase in _BESIDE_COMPUTE:
         return gain
     room_s = max(compute_s - roof.step_s, 0.0) + _ROOF_SLACK * compute_s
     return replace(gain, low_s=min(gain.low_s, room_s), high_s=min(gain.high_s, room_s))

@@ -27,6 +27,8 @@ def find(view: View) -> Finding | None:
     """A prior only: what a 16-bit type saves depends on the layers, and is measured by the lever."""
     model = model_facts(view.timeline)
     dtype = str(model.get("dtype") or "").removeprefix("torch.")
+    if dtype == "float64":
+        return _double(view)
     if dtype != "float32" or model.get("autocast"):
         return None
     faster = _faster(view.machine, view.on_device)
@@ -45,3 +47,13 @@ def find(view: View) -> Finding | None:
         phase="forward",
         evidence=evidence,
     )  # fmt: skip
+
+
+def _double(view: View) -> Finding | None:
+    """Twice the width, half the speed: vector units and memory take half as many numbers (a GPU for games: 1 in 64)."""
+    where = view.forward_where()
+    seconds = view.policy.double_frac * view.compute_s * view.compute_bound
+    advice = "Train in float32: model.float(), and inputs as float32 (numpy's default is float64)."
+    evidence = {"dtype": "float64", "faster": "float32", "compute_s": view.compute_s, "basis": "prior"}
+    return view.finding(CAUSE, seconds, advice, where, detail="fp64 where fp32 is usual", phase="forward",
+                        evidence=evidence)  # fmt: skip
