@@ -24,8 +24,8 @@ def order(
     """Best predicted first; on a tie the one that changes less (bits, maths, distribution, goal), then by id.
 
     ``budget_s``: seconds left for trials, None unlimited. ``steps``: how many steps the user's run will take, None
-    unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out; ``last``: nothing
-    else is left to spend the budget on.
+    unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out. ``last``: there
+    is nothing else to spend the budget on.
     """
     share = _STARTUP_SHARE_LAST if last else _STARTUP_SHARE
     affordable = [c for c in candidates if _pays(c, None if budget_s is None else share * budget_s, steps)]

@@ -21,7 +21,7 @@ _ROOF_SLACK = 0.1
 
 def within_roof(lever: str, gain: Gain, findings: Findings, phase: str | None = None) -> Gain:
     """The gain of a lever that was on when the roof was measured: all of these together save no more than the step's
-    compute less the roof's step. ``phase`` is where the lever's cause lies: outside the compute there is no such limit."""
+    compute less the roof's step. ``phase`` is where the lever's cause lies: beside the compute there is no limit."""
     roof, compute_s = findings.roof, findings.step_model.compute_s
     if roof is None or lever not in roof.levers or phase in _BESIDE_COMPUTE:
         return gain
