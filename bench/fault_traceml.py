@@ -23,7 +23,7 @@ __all__ = ["TraceML", "marked"]
 HEAD = "import traceml_ai as traceml\ntraceml.init(mode='auto')\n"
 INPUT = {
     "augment", "collate", "decode", "linear-search", "loader-rebuilt", "parsed-per-sample", "reopened-per-sample",
-    "slow-iterator", "workers-respawned",
+    "needless-workers", "slow-iterator", "workers-respawned",
 }  # fmt: skip
 COMPUTE = {
     "attention-by-hand", "autograd-debug", "frozen-subnetwork", "memory-format", "optimizer-loop", "precision",

@@ -29,7 +29,7 @@ from results import save
 ASKED = {"cause": 0.95, "line": 0.90, "alone": 1.0, "recovered": 0.90}
 
 
-def examine(fault: Fault, args: argparse.Namespace, traceml: TraceML | None) -> dict[str, Any]:
+def examine(fault: Fault, args: argparse.Namespace) -> dict[str, Any]:
     """One script in a folder of its own: data made first, then diagnosed, and where wanted sped up."""
     with tempfile.TemporaryDirectory(prefix="fault-") as name:
         cwd = Path(name)
@@ -40,8 +40,6 @@ def examine(fault: Fault, args: argparse.Namespace, traceml: TraceML | None) -> 
             row["alone"] = left_alone(findings)
         else:
             row["cause"], row["line"], row["herring"] = first_right(fault, findings)
-        if traceml is not None:
-            row["traceml"] = traceml.judge(fault, cwd)
         if args.diagnose_only or not (fault.healthy or fault.levers):
             return row  # nothing to recover without touching the code
         row["speedup"] = speedup(fault, cwd, args.budget)
@@ -51,6 +49,13 @@ def examine(fault: Fault, args: argparse.Namespace, traceml: TraceML | None) -> 
             row["by_hand"] = by_hand(fault, cwd, args.rounds, args.last)
             row["share"] = row["speedup"]["ratio"] / row["by_hand"]["ratio"]
         return row
+
+
+def judged(fault: Fault, traceml: TraceML) -> Any:
+    """TraceML's verdict on one script in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="fault-") as name:
+        steps_per_s(fault.script, Path(name), 40)
+        return traceml.judge(fault, Path(name))
 
 
 def told(fault: Fault, row: dict[str, Any]) -> str:
@@ -127,10 +132,12 @@ def main() -> None:
                 skipped[fault.name] = f"{', '.join(fault.missing)} not installed"
                 print(f"{fault.name:18s} skipped: {skipped[fault.name]}")
                 continue
-            rows[fault.name] = done.get(fault.name) or examine(fault, args, traceml)
-            if args.rows and fault.name not in done:
+            row = rows[fault.name] = dict(done.get(fault.name) or examine(fault, args))
+            if traceml is not None and "traceml" not in row:
+                row["traceml"] = judged(fault, traceml)
+            if args.rows and row != done.get(fault.name):
                 with args.rows.open("a") as file:
-                    file.write(json.dumps({fault.name: rows[fault.name]}) + "\n")
+                    file.write(json.dumps({fault.name: row}) + "\n")
             print(told(fault, rows[fault.name]), flush=True)
     figures = score(rows)
     if args.save:
