@@ -35,7 +35,7 @@ ID = "threads"
 TREATS = ("thread-contention",)
 PRESERVES = "maths"
 CONFLICTS = ()
-NUMERIC = False
+NUMERIC = True
 
 _RULES = {"torch_threads": Rule(int, 1, 1024), "passive": Rule(bool)}
 _POLICY = "OMP_WAIT_POLICY"
@@ -61,11 +61,12 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
-    """Up to what the finding says; less when threads and workers still exceed the cores."""
+    """Up to what the finding says; less when threads and workers still exceed the cores, and hardly less where torch's
+    own threads did."""
     model = findings.step_model
     crowded = setting["torch_threads"] + model.workers > model.cores
     most = finding.seconds_per_step * (0.6 if crowded and not setting["passive"] else 1.0)
-    return bounded(findings, 0.0, most, "modelled")
+    return bounded(findings, 0.8 * most if model.torch_threads > model.cores else 0.0, most, "modelled")
 
 
 def check(setting: Setting, machine: Machine) -> str | None:
