@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,9 @@ def test_it_is_gone_afterwards(tmp_path: Path, teacher: Watched) -> None:
 
 
 def test_refusals() -> None:
-    for told in ({"frozen": False}, {"asked": True}):
+    for told, ranks in (({"frozen": False}, 2), ({"asked": True}, 1)):
         findings = findings_of("frozen-subnetwork")
+        findings = replace(findings, script=replace(findings.script, world_size=ranks))
         findings.findings[0].evidence.update(told)
         found = teacher_inference.settings(findings.findings[0], findings, machine_of())
         assert isinstance(found, Refusal)
@@ -122,3 +124,10 @@ def test_refusals() -> None:
     plain = teacher_inference.settings(findings.findings[0], findings, machine_of(cpu_flags=["avx2"]))
     assert plain == [{"dtype": "fp32", "channels_last": True}]
     assert teacher_inference.check(SETTING, machine_of(cpu_flags=["avx2"]))
+
+
+def test_one_that_nobody_froze_is_offered_even_without_a_faster_type() -> None:
+    findings = findings_of("frozen-subnetwork")
+    findings.findings[0].evidence.update({"frozen": False, "conv_layers": 0})
+    found = teacher_inference.settings(findings.findings[0], findings, machine_of(cpu_flags=["avx2"]))
+    assert found == [{"dtype": "fp32", "channels_last": False}]

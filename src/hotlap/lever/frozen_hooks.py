@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hotlap.lever.contract import Target
+from hotlap.lever.knob import Knob
 from hotlap.lever.nested import map_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = ["FrozenHooks"]
+__all__ = ["FrozenHooks", "hook_frozen"]
 
 
 class FrozenHooks:
@@ -115,3 +117,21 @@ class _After:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (None,)
+
+
+def hook_frozen(target: Target, module: nn.Module, dtype: str, channels_last: bool) -> None:
+    """Hooks, and the layout, as one change of ``target``."""
+    import torch
+
+    hooks = FrozenHooks(dtype, channels_last)
+
+    def switch(on: Any) -> None:
+        if channels_last:
+            layout = torch.channels_last if on else torch.contiguous_format
+            module.to(memory_format=layout)  # type: ignore[call-overload]
+        if on:
+            hooks.register(module)
+        else:
+            hooks.remove()
+
+    target.replace(Knob(lambda: False, switch), "value", True)

@@ -8,29 +8,30 @@ type alone counts.
 
 Runtime: Forwards of modules whose parameters are all frozen, outermost ones and the largest frozen parts of trained
 models, run without gradients and under torch.autocast; their outputs come back as fp32. safetensors, which takes no
-other layout, is given the usual one when it saves. A call through which gradients
-pass to its input (a perceptual loss), and a module that is unfrozen later, is left alone.
+other layout, is given the usual one when it saves. A call through which gradients pass to its input (a perceptual
+loss), and a module that is unfrozen later, is left alone. A network whose gradients no optimizer uses is frozen before
+the second step, unless the script changes its weights or gradients (updates by hand, clipping).
 
 Source: with torch.no_grad(), torch.autocast(device_type, dtype=torch.bfloat16): around the teacher's forward, after
 teacher.to(memory_format=torch.channels_last).
 
 Risk: The teacher's outputs are rounded to 8 bits (bf16). BatchNorm in training mode would gather its running statistics
-from rounded values.
+from rounded values. A script that reads gradients of a network that it does not train finds old ones.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.dense_saves import save_in_the_usual_layout
 from hotlap.lever.evidence import first, place
-from hotlap.lever.frozen_hooks import FrozenHooks
+from hotlap.lever.frozen_hooks import hook_frozen
 from hotlap.lever.frozen_parts import frozen_parts
 from hotlap.lever.gains import bounded
-from hotlap.lever.knob import Knob
 from hotlap.lever.owners import is_held
+from hotlap.lever.untrained import freeze_untrained
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -53,9 +54,11 @@ def evidence(findings: Findings) -> Finding | None:
 
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
-    """The fastest type with and without channels-last (where there are convolutions), then channels-last alone."""
+    """The fastest type with and without channels-last (where there are convolutions), then channels-last alone, then,
+    for one that nobody froze, no graph alone."""
     known = finding.evidence
-    if known.get("frozen") is False:
+    needless = known.get("frozen") is False  # it gets gradients that no optimizer uses
+    if needless and findings.script.world_size > 1:
         return Refusal("Its parameters require gradients: call requires_grad_(False) on it first.")
     if known.get("asked"):
         return Refusal("Gradients pass through it to its input, so that it computes as the training does.")
@@ -66,13 +69,16 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
     if half and not known.get("autocast"):
         found += [{"dtype": half, "channels_last": last} for last in ((True, False) if convs else (False,))]
     found += [{"dtype": "fp32", "channels_last": True}] if convs else []
+    found += [{"dtype": "fp32", "channels_last": False}] if needless else []
     return found or Refusal("This machine has no faster type for it, and it has no convolutions.")
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
-    """Prior: from a fifth of what the finding says to all of it; a third at most for the layout alone."""
-    most = finding.seconds_per_step * (1.0 if setting["dtype"] != "fp32" else 0.33)
-    return bounded(findings, 0.2 * most, most, "prior")
+    """Prior: from a fifth of what the finding says to all of it; a third at most for the layout alone. Half at least of
+    a network that nobody froze, whose gradients go too."""
+    needless = finding.evidence.get("frozen") is False
+    most = finding.seconds_per_step * (1.0 if setting["dtype"] != "fp32" or needless else 0.33)
+    return bounded(findings, (0.5 if needless else 0.2) * most, most, "prior")
 
 
 def check(setting: Setting, machine: Machine) -> str | None:
@@ -93,28 +99,27 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """Hook each frozen network once."""
 
+    treated: dict[int, nn.Module] = {}
+
     def treat(module: nn.Module) -> None:
-        import torch
+        if id(module) not in treated:  # hooks of two contexts would leave them in the wrong order
+            treated[id(module)] = module
+            hook_frozen(target, module, setting["dtype"], setting["channels_last"] and not is_held(module))
 
-        hooks = FrozenHooks(setting["dtype"], setting["channels_last"] and not is_held(module))
-
-        def switch(on: Any) -> None:
-            if hooks.channels_last:
-                layout = torch.channels_last if on else torch.contiguous_format
-                module.to(memory_format=layout)  # type: ignore[call-overload]
-            if on:
-                hooks.register(module)
-            else:
-                hooks.remove()
-
-        target.replace(Knob(lambda: False, switch), "value", True)
+    roots: list[nn.Module] = []
 
     def look_inside(root: nn.Module) -> None:
+        roots.append(root)
         for part in list(frozen_parts(root)):
             treat(part)
 
+    def treat_part(module: nn.Module) -> None:
+        if any(module is part for root in roots for part in root.modules()):
+            treat(module)  # one that is called by itself is met as a frozen network
+
     target.on_frozen(treat)
     target.on_model(look_inside)
+    freeze_untrained(target, treat_part)
     if setting["channels_last"]:
         save_in_the_usual_layout(target)
 

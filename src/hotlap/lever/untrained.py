@@ -1,0 +1,137 @@
+"""Networks that are given gradients and never trained: a teacher that nobody froze."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.contract import Target
+from hotlap.lever.knob import Knob
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["freeze_untrained", "untrained_networks"]
+
+
+def untrained_networks() -> list[nn.Module]:
+    """The largest modules alive whose parameters hold gradients while no optimizer holds any of them.
+
+    Asked of the garbage collector, since a script may keep them anywhere. A module that is no network (a single layer)
+    is one of them.
+    """
+    from torch.nn import Module
+    from torch.optim import Optimizer
+
+    held: set[int] = set()
+    modules: list[Module] = []
+    for found in gc.get_objects():
+        kind = type(found)  # isinstance would wake lazy objects by asking their __class__
+        if issubclass(kind, Optimizer):
+            held.update(id(p) for group in found.param_groups for p in group["params"])
+        elif issubclass(kind, Module):
+            modules.append(found)
+
+    def given_for_nothing(module: Module) -> bool:
+        own = list(module.parameters())
+        graded = [p for p in own if p.requires_grad]
+        return bool(graded) and all(p.grad is not None for p in graded) and not any(id(p) in held for p in own)
+
+    fit = [module for module in modules if given_for_nothing(module)]
+    inner = {id(child) for module in fit for child in module.modules() if child is not module}
+    return [module for module in fit if id(module) not in inner]
+
+
+def freeze_untrained(target: Target, then: Callable[[nn.Module], None]) -> None:
+    """Before the second optimizer step, take ``requires_grad`` from untrained networks, and hand each to ``then``.
+
+    Left alone: one whose weights somebody has changed since the first step (an update by hand), whose gradients were
+    changed between backward and step (clipped together with the others), and every network of a training on several
+    ranks, where the gradients of all parameters are waited for. An optimizer that is given such parameters later gets
+    them back as they were.
+    """
+    untrained = _Untrained(target, then)
+    target.around_backward(untrained.backward)
+    target.around_step(untrained.step)
+
+
+class _Untrained:
+    """What is seen in the first two steps, and what was frozen."""
+
+    def __init__(self, target: Target, then: Callable[[nn.Module], None]) -> None:
+        self._target = target
+        self._then = then
+        self._steps = 0
+        self._first: list[tuple[nn.Module, list[int], _Grads]] = []
+        """At the first step: each network, the versions of its weights, and its gradients."""
+        self._given: list[_Grads] = []
+        """The gradients of each after the last backward before the second step."""
+        self._frozen: list[tuple[list[Any], Callable[[bool], None]]] = []
+
+    def backward(self, backward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out = backward(*args, **kwargs)
+        if self._steps == 1:
+            self._given = [_gradients(module) for module, _, _ in self._first]
+        return out
+
+    def step(self, optimizer: Any, step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._steps < 2:
+            self._steps += 1
+            if self._steps == 1 and not _several_ranks():
+                self._first = [(m, _versions(m), _gradients(m)) for m in untrained_networks()]
+            elif self._steps == 2:
+                for (module, weights, before), given in zip(self._first, self._given, strict=False):
+                    still = _versions(module) == weights and _gradients(module) == given
+                    if still and given != before:  # a network of an earlier training gets none any more
+                        self._freeze(module)
+                self._first = []
+        return step(*args, **kwargs)
+
+    def _freeze(self, module: nn.Module) -> None:
+        own = [p for p in module.parameters() if p.requires_grad]
+
+        def switch(on: bool) -> None:
+            for p in own:
+                p.requires_grad_(on)
+
+        if not self._frozen:
+            self._give_back_to_optimizers()
+        self._frozen.append((own, switch))
+        self._target.replace(Knob(lambda: own[0].requires_grad, switch), "value", False)
+        self._then(module)
+
+    def _give_back_to_optimizers(self) -> None:
+        from torch.optim import Optimizer
+
+        real = Optimizer.add_param_group
+
+        @functools.wraps(real)
+        def add_param_group(optimizer: Any, group: Any) -> None:
+            real(optimizer, group)
+            wanted = {id(p) for p in optimizer.param_groups[-1]["params"]}
+            for own, switch in self._frozen:
+                if any(id(p) in wanted for p in own):
+                    switch(True)
+
+        self._target.replace(Optimizer, "add_param_group", add_param_group)
+        self._target.changed(-1)
+
+
+_Grads = list[tuple[int, int]]
+"""Of each parameter: which tensor its gradient is, and how often that was changed in place."""
+
+
+def _gradients(module: nn.Module) -> _Grads:
+    return [(id(p.grad), -1 if p.grad is None else p.grad._version) for p in module.parameters()]
+
+
+def _versions(module: nn.Module) -> list[int]:
+    return [p._version for p in module.parameters()]
+
+
+def _several_ranks() -> bool:
+    from torch import distributed
+
+    return distributed.is_available() and distributed.is_initialized()
