@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hotlap.lap.session import Session
 from hotlap.records.machine import Accelerator
+from hotlap.report import units
 from hotlap.trial.arm import Arm
 
 __all__ = ["MOST_FULL", "too_full"]
@@ -22,8 +23,8 @@ def too_full(session: Session, incumbent: Arm, arm: Arm) -> str | None:
     if held <= limit or before > limit:
         return None
     return (
-        f"it holds {100 * held / card.memory_bytes:.0f} % of the {card.name}'s memory, and above "
-        f"{100 * MOST_FULL:.0f} % a longer sample runs out of memory: put back"
+        f"it holds {units.share(held / card.memory_bytes)} of the {card.name}'s memory, and above "
+        f"{units.share(MOST_FULL)} a longer sample runs out of memory: put back"
     )
 
 

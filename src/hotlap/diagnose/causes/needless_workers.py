@@ -18,9 +18,9 @@ def find(view: View) -> Finding | None:
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     evidence = {"workers": view.workers, "load_s_per_step": loading.load_s, "data_wait_s": view.times.wait_s}
     advice = (
-        f"Set num_workers=0{at}: a batch takes {1e3 * loading.load_s:.3g} ms to load, and the step waits "
-        f"{1e3 * view.times.wait_s:.3g} ms for the {view.workers} that load it."
+        f"Set num_workers=0{at}: a batch takes {loading.load_s:.2g} s to load, and the step waits "
+        f"{view.times.wait_s:.2g} s for the worker that has loaded it."
     )
-    detail = f"{view.workers} worker{'s' if view.workers > 1 else ''} for {1e3 * loading.load_s:.3g} ms of loading"
+    detail = "batches take longer on their way than to load"
     return view.finding(CAUSE, seconds, advice, where, detail=detail, phase="data_wait", evidence=evidence,
                         ablation="data")  # fmt: skip
