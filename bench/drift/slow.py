@@ -6,7 +6,6 @@ that grows begins then). Prints the step at which it began. `steady` and `steady
 
 import gc
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -48,8 +47,6 @@ class Samples(Dataset):
         if self.switch.kind == "augment" and self.switch.on:
             for _ in range(30):
                 np.sort(np.random.rand(2000))
-        if self.switch.kind == "worker":
-            time.sleep(0.001)  # as a store far away answers: two workers wait side by side
         return torch.full((LENGTH, WIDTH), index / len(self))
 
 
@@ -68,8 +65,6 @@ class Switch:
         self.begun = time.monotonic()
         self.on = False
         self.helpers: list[subprocess.Popen] = []
-        self.hung: int | None = None
-        """A worker that no longer answers."""
 
     def look(self, step: int) -> None:
         if self.on or time.monotonic() - self.begun < self.change_s:
@@ -81,17 +76,12 @@ class Switch:
             self.helpers = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2 * (os.cpu_count() or 1))]
         if self.kind == "throttled":
             self.helpers = [subprocess.Popen([sys.executable, "-c", THROTTLE, str(os.getpid())])]
-        if self.kind == "worker":
-            self.hung = multiprocessing.active_children()[0].pid
-            os.kill(self.hung, signal.SIGSTOP)
 
     def over(self) -> None:
         """Nobody is left behind."""
         for helper in self.helpers:
             helper.kill()
             helper.wait()
-        if self.hung:
-            os.kill(self.hung, signal.SIGCONT)
 
 
 THROTTLE = f"""
@@ -181,8 +171,7 @@ class Faults:
 
 
 def train(switch: Switch, seconds: float, folder: Path) -> None:
-    workers = {"num_workers": 2, "persistent_workers": True, "in_order": False} if switch.kind == "worker" else {}
-    loader = DataLoader(Samples(switch, folder), BATCH, shuffle=True, **workers)
+    loader = DataLoader(Samples(switch, folder), BATCH, shuffle=True)
     model = Net()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     faults = Faults(switch, model, folder)
