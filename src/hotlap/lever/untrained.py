@@ -19,8 +19,7 @@ __all__ = ["freeze_untrained", "untrained_networks"]
 def untrained_networks() -> list[nn.Module]:
     """The largest modules alive whose parameters hold gradients while no optimizer holds any of them.
 
-    Asked of the garbage collector, since a script may keep them anywhere. A module that is no network (a single layer)
-    is one of them.
+    Asked of the garbage collector, since a script may keep them anywhere. A single layer counts as a network.
     """
     from torch.nn import Module
     from torch.optim import Optimizer
