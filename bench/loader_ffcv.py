@@ -87,23 +87,56 @@ def _clip() -> Any:
     return Crop()
 
 
+def _mirrored() -> Any:
+    """Mirrored half of the time and made float in one compiled pass: twice FFCV's own two transforms, measured here."""
+    from ffcv.pipeline.allocation_query import AllocationQuery
+    from ffcv.pipeline.compiler import Compiler
+    from ffcv.pipeline.operation import Operation
+
+    class MirrorFloat(Operation):  # type: ignore[misc]
+        """uint8 [n, height, width, 3] to float, 0 … 255."""
+
+        def generate_code(self) -> Callable[..., Any]:
+            my_range = Compiler.get_iterator()
+
+            def convert(images: Any, out: Any) -> Any:
+                _, height, width, _ = images.shape
+                mirrored = np.random.rand(images.shape[0]) < 0.5
+                for i in my_range(images.shape[0]):
+                    for y in range(height):
+                        for x in range(width):
+                            source = width - 1 - x if mirrored[i] else x
+                            for k in range(3):
+                                out[i, y, x, k] = images[i, y, source, k]
+                return out[: images.shape[0]]
+
+            convert.is_parallel = True  # type: ignore[attr-defined]
+            return convert
+
+        def declare_state_and_memory(self, state: Any) -> tuple[Any, Any]:
+            dtype = np.dtype("float32")
+            return replace(state, dtype=dtype), AllocationQuery(state.shape, dtype)
+
+    return MirrorFloat()
+
+
 def _open(folder: Path, kind: str, workers: int, name: str) -> Any:
     from ffcv.fields.decoders import IntDecoder, NDArrayDecoder, RandomResizedCropRGBImageDecoder
     from ffcv.fields.rgb_image import SimpleRGBImageDecoder
     from ffcv.loader import Loader, OrderOption
-    from ffcv.transforms import Convert, RandomHorizontalFlip, Squeeze, ToTensor, ToTorchImage
+    from ffcv.transforms import Convert, Squeeze, ToTensor, ToTorchImage
 
-    last: list[Any] = [ToTensor(), ToTorchImage(channels_last=True), Convert(torch.float32)]
+    last: list[Any] = [ToTensor(), ToTorchImage(channels_last=True, convert_back_int16=False)]
     number = [IntDecoder(), ToTensor(), Squeeze()]
     if kind == "images":
         area = CROP[0] * CROP[1] / SIDE[kind] ** 2
         decoder = RandomResizedCropRGBImageDecoder(CROP, (area, area), (1.0, 1.0))
-        pipelines = {"image": [decoder, RandomHorizontalFlip(), *last], "label": number}
+        pipelines = {"image": [decoder, _mirrored(), *last], "label": number}
     elif kind == "audio":
         pipelines = {"audio": [NDArrayDecoder(), _clip(), ToTensor()], "label": number}
     else:
-        pipelines = {"image": [SimpleRGBImageDecoder(), *last], "boxes": [NDArrayDecoder(), ToTensor()],
-                     "count": number}  # fmt: skip
+        image = [SimpleRGBImageDecoder(), *last, Convert(torch.float32)]
+        pipelines = {"image": image, "boxes": [NDArrayDecoder(), ToTensor()], "count": number}
     return Loader(str(folder / name / "data.beton"), batch_size=BATCH[kind], num_workers=workers, os_cache=True,
                   order=OrderOption.RANDOM, drop_last=True, pipelines=pipelines)  # fmt: skip
 
@@ -116,8 +149,8 @@ def _jpeg(folder: Path, kind: str, workers: int) -> Any:
     return _open(folder, kind, workers, "FFCV JPEG")
 
 
+_SETTINGS = "raw, RandomResizedCrop decoder, mirrored and made float by one operation of ours, channels-last, os_cache"
 FFCV = (
-    Rival("FFCV", "ffcv", "ffcv", "raw, RandomResizedCrop decoder, channels-last, os_cache; boxes padded", _raw, write,
-          workers=(1, 2)),
+    Rival("FFCV", "ffcv", "ffcv", f"{_SETTINGS}; boxes padded", _raw, write, workers=(1, 2)),
     Rival("FFCV JPEG", "ffcv", "ffcv", "JPEG of quality 90, otherwise as raw", _jpeg, write_jpeg, ("images",), (1, 2)),
-)  # fmt: skip
+)

@@ -113,9 +113,10 @@ def _open() -> None:
         return
     number, place, real = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
     library.planes_to_planes.argtypes = [place, place, *[number] * 7, place, place, ctypes.c_int, place]
-    library.pixels_to_pixels.argtypes = [place, place, *[number] * 6, place, place, ctypes.c_int, place]
+    for function in (library.pixels_to_pixels, library.pixels_to_planes):
+        function.argtypes = [place, place, *[number] * 6, place, place, ctypes.c_int, place]
     library.sounds.argtypes = [place, place, number, number, real, place]
-    for function in (library.planes_to_planes, library.pixels_to_pixels, library.sounds):
+    for function in (library.planes_to_planes, library.pixels_to_pixels, library.pixels_to_planes, library.sounds):
         function.restype = None
     _library, _state = library, "ready"
 
@@ -131,12 +132,14 @@ def planes(memory: torch.Tensor, starts: Indices, flipped: int, shape: tuple[int
 
 def pixels(memory: torch.Tensor, starts: Indices, flipped: int, shape: tuple[int, int, int], line: int,
            numbers: Numbers, out: torch.Tensor) -> None:  # fmt: skip
-    """The same for interleaved rows into channels-last ``out``."""
+    """The same for interleaved rows ``line`` bytes apart, into contiguous or channels-last ``out``."""
     assert _library is not None and out.dtype == torch.float32
-    assert out.is_contiguous(memory_format=torch.channels_last)
+    last = out.is_contiguous(memory_format=torch.channels_last)
+    assert last or out.is_contiguous()
     first = np.ascontiguousarray(starts, np.int64)
-    _library.pixels_to_pixels(memory.data_ptr(), first.ctypes.data, len(first), flipped, *shape, line,
-                              *map(_place, numbers), numbers[0] is not None, out.data_ptr())  # fmt: skip
+    call = _library.pixels_to_pixels if last else _library.pixels_to_planes
+    call(memory.data_ptr(), first.ctypes.data, len(first), flipped, *shape, line,
+         *map(_place, numbers), numbers[0] is not None, out.data_ptr())  # fmt: skip
 
 
 def _place(numbers: torch.Tensor | None) -> int | None:

@@ -12,7 +12,7 @@ from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.decode import decode_image
 from hotlap.pack.views.contract import Buffers
-from hotlap.pack.views.convert import Convert
+from hotlap.pack.views.convert import BLOCK, Convert, blocks
 from hotlap.records.errors import HotlapError
 
 if TYPE_CHECKING:
@@ -39,20 +39,23 @@ class EncodedImages:
         if self._view.at == "center":
             down = along = np.full(len(rows), 0.5)
         starts, sizes = self._pack.starts(self._name, rows), self._pack.lengths(self._name, rows)
-        height, width = self._crop
-        for k, row in enumerate(rows):
-            pixels = self._decode(int(row), int(starts[k]), int(sizes[k]))
-            free = pixels.shape[0] - height, pixels.shape[1] - width
-            if min(free) < 0:
-                raise HotlapError(f"Row {row} has {pixels.shape[:2]} pixels, less than the crop {self._crop}.")
-            moving = 0 if self._view.at == "center" else 1
-            top, left = int(down[k] * (free[0] + moving)), int(along[k] * (free[1] + moving))
-            window = pixels[top : top + height, left : left + width]
-            planes = window.transpose(2, 0, 1)
-            if k < flipped:
-                planes = planes[:, :, ::-1]
-            self._convert.block(torch.from_numpy(np.ascontiguousarray(planes))[None], out[k : k + 1])
+        scratch = torch.empty((BLOCK, *self._crop, 3), dtype=torch.uint8)
+        windows = scratch.numpy()
+        for first, behind in blocks(flipped, len(rows)):
+            for k in range(first, behind):
+                pixels = self._decode(int(rows[k]), int(starts[k]), int(sizes[k]))
+                windows[k - first] = self._window(int(rows[k]), pixels, down[k], along[k])
+            self._convert.pixels(scratch[: behind - first], first < flipped, out[first:behind])
         return {self._name: out}
+
+    def _window(self, row: int, pixels: np.ndarray[Any, Any], down: float, along: float) -> np.ndarray[Any, Any]:
+        height, width = self._crop
+        free = pixels.shape[0] - height, pixels.shape[1] - width
+        if min(free) < 0:
+            raise HotlapError(f"Row {row} has {pixels.shape[:2]} pixels, less than the crop {self._crop}.")
+        moving = 0 if self._view.at == "center" else 1
+        top, left = int(down * (free[0] + moving)), int(along * (free[1] + moving))
+        return pixels[top : top + height, left : left + width]
 
     def _decode(self, row: int, start: int, size: int) -> np.ndarray[Any, Any]:
         """[height, width, 3]."""

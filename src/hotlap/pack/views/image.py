@@ -6,7 +6,6 @@ cache while they are converted; mirrored samples come first, so that mirroring i
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +17,10 @@ from hotlap.pack.draws import Draws
 from hotlap.pack.gather import gather_windows, window_view
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.views.contract import Buffers, Filler
-from hotlap.pack.views.convert import Convert, is_interleaved
+from hotlap.pack.views.convert import BLOCK, Convert, blocks, is_interleaved
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Image"]
-
-_BLOCK = 4
-"""Images converted at once: 4 of 112x112 are 150 KB of bytes and 600 KB of floats, which a second-level cache holds."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ class _RawImages:
             raise HotlapError(f"A crop of {crop} does not fit images of {self._height, self._width}.")
         self._crop, self._convert = crop, Convert(view, self._channels, crop)
         self._windows = self._window_view()
-        self._fits_kernel = view.dtype == torch.float32 and self._interleaved == (view.layout == "channels_last")
+        self._fits_kernel = view.dtype == torch.float32 and (self._interleaved or view.layout == "nchw")
 
     def _window_view(self) -> tuple[torch.Tensor, int]:
         (height, width), c = self._crop, self._channels
@@ -123,11 +119,9 @@ class _RawImages:
             whole = out.permute(0, 2, 3, 1).flatten(2) if self._interleaved else out
             gather_windows(self._windows, starts[flipped:], whole[flipped:])
             end = flipped
-        shape = (_BLOCK, height, width * c) if self._interleaved else (_BLOCK, c, height, width)
+        shape = (BLOCK, height, width * c) if self._interleaved else (BLOCK, c, height, width)
         scratch = torch.empty(shape, dtype=torch.uint8)
-        # blocks end where the mirrored samples do
-        edges = [*range(0, flipped, _BLOCK), *range(flipped, end, _BLOCK), end]
-        for first, behind in itertools.pairwise(edges):
+        for first, behind in blocks(flipped, end):
             block = gather_windows(self._windows, starts[first:behind], scratch[: behind - first])
             if self._interleaved:
                 block = block.view(-1, height, width, c).permute(0, 3, 1, 2)
