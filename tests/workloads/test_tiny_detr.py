@@ -332,6 +332,18 @@ def test_a_missing_library_is_named(
     assert "pip install 'hotlap[workloads]'" in capsys.readouterr().err
 
 
+def test_a_library_that_is_too_old_is_named(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import transformers
+
+    monkeypatch.setattr(transformers, "__version__", "4.57.6")
+    assert train.main(command(made, tmp_path)) == 2
+    said = capsys.readouterr().err
+    assert "transformers 5 or later" in said and "4.57.6, which is installed" in said
+    assert "pip install 'hotlap[workloads]'" in said
+
+
 def test_the_model_learns_from_its_first_layer_on_and_has_the_stride(made: Path, tmp_path: Path) -> None:
     """The library freezes a backbone that it takes for trained."""
     for stride in (8, 16, 32):

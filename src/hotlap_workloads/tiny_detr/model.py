@@ -18,6 +18,8 @@ STAGES = {8: 2, 16: 3, 32: 4}
 """Stages of the backbone that lead to each stride."""
 SMALL_BOX = -2.0
 """The bias from which boxes begin: 12 % of the image's sides, not half of them (as in Zhu et al. 2021)."""
+LIBRARY = 5
+"""The first version of transformers that names the backbone's parts as :attr:`TinyDetr.stages` does."""
 
 
 class TinyDetr(nn.Module):
@@ -56,6 +58,12 @@ def _library() -> Any:
             f"tiny_detr takes its model from transformers, which cannot be used: {err}.",
             "pip install 'hotlap[workloads]'",
         ) from err
+    if int(library.__version__.split(".")[0]) < LIBRARY:
+        raise SettingsError(
+            f"tiny_detr takes its model from transformers {LIBRARY} or later, whose parts have other names than those "
+            f"of {library.__version__}, which is installed.",
+            "pip install 'hotlap[workloads]'",
+        )
     return library
 
 
