@@ -32,6 +32,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "leak": ("growing-step", "memory-leak"),
     "history": ("metrics-history", "growing-step"),
     "throttled": ("throttling",),
+    "worker": ("worker-lost",),
     "neighbour": ("neighbour-load",),
     "padding": ("larger-batches", "padding"),
     "collections": ("gc-collect", "gc"),

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 WIDTH, BATCH, LENGTH = 256, 32, 24
 BLOB = 1 << 22
@@ -50,6 +50,18 @@ class Samples(Dataset):
         return torch.full((LENGTH, WIDTH), index / len(self))
 
 
+class Stream(IterableDataset):
+    """`worker`: samples that each worker waits for; from the change on the second worker's part of the data is over."""
+
+    def __init__(self, switch: "Switch") -> None:
+        self.switch = switch
+
+    def __iter__(self):
+        while get_worker_info().id == 0 or not self.switch.due():
+            time.sleep(0.001)
+            yield torch.zeros(LENGTH, WIDTH)
+
+
 def read_uncached(name: Path, part: int) -> int:
     with open(name, "rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -66,8 +78,11 @@ class Switch:
         self.on = False
         self.helpers: list[subprocess.Popen] = []
 
+    def due(self) -> bool:
+        return time.monotonic() - self.begun >= self.change_s
+
     def look(self, step: int) -> None:
-        if self.on or time.monotonic() - self.begun < self.change_s:
+        if self.on or not self.due():
             return
         self.on = True
         print(f"change at step {step}", flush=True)
@@ -171,7 +186,10 @@ class Faults:
 
 
 def train(switch: Switch, seconds: float, folder: Path) -> None:
-    loader = DataLoader(Samples(switch, folder), BATCH, shuffle=True)
+    if switch.kind == "worker":
+        loader = DataLoader(Stream(switch), BATCH, num_workers=2, persistent_workers=True)
+    else:
+        loader = DataLoader(Samples(switch, folder), BATCH, shuffle=True)
     model = Net()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     faults = Faults(switch, model, folder)
