@@ -96,7 +96,7 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
         check_machine(settings, machine)
     slow, fast = PRESETS["slow"].make(machine), PRESETS["fast"].make(machine)
     assert slow.workers == 0 and slow.deterministic and slow.precision == "off" and slow.read_loss_every_step
-    assert fast.precision == machine.autocast and fast.channels_last and fast.workers == (2 if machine.gpu else 0)
+    assert fast.precision == machine.autocast and fast.channels_last and fast.workers == machine.packed_workers
     assert isinstance(slow, SpoofSettings) and isinstance(fast, SpoofSettings)
     assert (slow.decode, slow.front_end_at) == ("each_time", "sample")
     assert (fast.decode, fast.front_end_at) == ("once", "batch")

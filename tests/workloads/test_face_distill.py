@@ -85,7 +85,7 @@ def test_presets_fit_their_machines_and_keep_what_is_published(machine: Machine)
         assert (settings.lr, settings.lr_for_samples, settings.momentum, settings.weight_decay) == (0.1, 512, 0.9, 5e-4)
         assert settings.clip_norm == 5
     slow, fast = PRESETS["slow"].make(machine), PRESETS["fast"].make(machine)
-    assert slow.workers == 16 and fast.workers == (8 if machine.gpu else 0)
+    assert slow.workers == 16 and fast.workers == machine.packed_workers
     assert (fast.evaluate_every_epochs, fast.heavy_every_epochs) == (1, 4)
     reduced = PRESETS["reduced_eval"].make(machine)
     assert (reduced.evaluate_every_epochs, reduced.heavy_every_epochs) == (2, 5)

@@ -12,7 +12,7 @@ from hotlap_workloads.engine.config_file import read_config
 from hotlap_workloads.engine.machine import Machine, check_machine, resolved
 from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
-from hotlap_workloads.engine.profiles import PROFILES
+from hotlap_workloads.engine.profiles import PROFILES, from_pack
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
 
@@ -130,3 +130,11 @@ def test_contradictions() -> None:
     ):
         with pytest.raises(SettingsError):
             wrong.check()
+
+
+@pytest.mark.parametrize(("cores", "wanted"), [(1, 0), (2, 0), (4, 1), (16, 2)])
+def test_a_pack_is_read_by_processes_only_where_cores_are_to_spare(cores: int, wanted: int) -> None:
+    for machine in (Machine(cores), Machine(cores, (8, 0), "A100")):
+        found = from_pack(EngineSettings(workers=9, persistent_workers=True), machine)
+        found.check()
+        assert (found.workers, found.persistent_workers) == (wanted, wanted > 0)

@@ -73,7 +73,7 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
         settings.check()
         check_machine(settings, machine)
     fast = PRESETS["fast"].make(machine)
-    assert fast.workers == (8 if machine.gpu else 0) and fast.batch_size == (200 if machine.gpu else 100)
+    assert fast.workers == machine.packed_workers and fast.batch_size == (200 if machine.gpu else 100)
 
 
 def test_one_file_at_a_time_and_batched_evaluation_give_the_same_scores(made: Path, tmp_path: Path) -> None:

@@ -44,19 +44,13 @@ def reproducible(machine: Machine) -> SpoofSettings:
 
 
 def fed(settings: SpoofSettings, machine: Machine) -> SpoofSettings:
-    """Data decoded once, features of whole batches, evaluation in batches as large as a device without gradients takes.
-
-    A batch is a few copies out of mapped memory, so two loading processes at most.
-    """
-    workers = min(settings.workers, 2)
+    """Data decoded once, features of whole batches, evaluation in the batches that a device without gradients takes."""
     return replace(
-        settings,
+        profiles.from_pack(settings, machine),
         decode="once",
         front_end_at="batch",
         eval_batch_size=256 if machine.gpu else 48,
-        workers=workers,
-        eval_workers=workers,
-        persistent_workers=workers > 0,
+        eval_workers=machine.packed_workers,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.settings import EngineSettings
 
-__all__ = ["PROFILES", "balanced", "fastest", "reproducible"]
+__all__ = ["PROFILES", "balanced", "fastest", "from_pack", "reproducible"]
 
 S = TypeVar("S", bound=EngineSettings)
 
@@ -36,6 +36,12 @@ def fastest(settings: S, machine: Machine) -> S:
         read_loss_every_step=False,
         checkpoint_in_background=True,
     )
+
+
+def from_pack(settings: S, machine: Machine) -> S:
+    """The loading processes that a training on decoded, packed data deserves."""
+    workers = machine.packed_workers
+    return replace(settings, workers=workers, persistent_workers=workers > 0)
 
 
 def balanced(settings: S, machine: Machine) -> S:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotlap_workloads.engine.machine import Machine
-from hotlap_workloads.engine.profiles import fastest
+from hotlap_workloads.engine.profiles import fastest, from_pack
 from hotlap_workloads.engine.task import Preset
 from hotlap_workloads.face_distill.settings import UNTRAINED, FaceSettings
 
@@ -41,7 +41,7 @@ def fast(machine: Machine) -> FaceSettings:
     with AMX, where IResNet-18 took half.
     """
     return replace(
-        fastest(slow(machine), machine),
+        from_pack(fastest(slow(machine), machine), machine),
         precision=machine.autocast if machine.gpu else "off",
         eval_batch_size=256 if machine.gpu else 64,
         decode="once",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotlap_workloads.engine.machine import Machine
-from hotlap_workloads.engine.profiles import fastest
+from hotlap_workloads.engine.profiles import fastest, from_pack
 from hotlap_workloads.engine.task import Preset
 from hotlap_workloads.speaker_verify.settings import SpeakerSettings
 
@@ -37,7 +37,7 @@ def fast(machine: Machine) -> SpeakerSettings:
     """
     tuned = fastest(slow(machine), machine)
     return replace(
-        tuned,
+        from_pack(tuned, machine),
         batch_size=200 if machine.gpu else 100,
         augment="batch",
         decode="once",
