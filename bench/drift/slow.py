@@ -58,7 +58,7 @@ class Stream(IterableDataset):
 
     def __iter__(self):
         while get_worker_info().id == 0 or not self.switch.due():
-            time.sleep(0.001)
+            time.sleep(0.005)
             yield torch.zeros(LENGTH, WIDTH)
 
 
