@@ -5,6 +5,9 @@
 
     python bench/faults.py --rows FILE                       go on where a run that was cut off stopped
 
+The whole suite takes hours. bench/results/faults.jsonl holds the rows measured so far, each with its day and machine;
+a script whose row is deleted there is measured again.
+
 bench/faults holds slow scripts whose cause is known, each with a version fixed by hand, and some that are healthy;
 bench/faults/faults.toml says what is right. A script whose packages are missing is skipped, and named. Figures come
 last; ``--save`` writes bench/results/faults.json with the raw data of each script, ``--traceml`` sets TraceML beside.
@@ -24,7 +27,7 @@ from typing import Any
 from fault_runs import by_hand, diagnosed, first_right, left_alone, speedup, steps_per_s
 from fault_table import Fault, faults
 from fault_traceml import TraceML
-from results import save
+from results import facts, save
 
 ASKED = {"cause": 0.95, "line": 0.90, "alone": 1.0, "recovered": 0.90}
 
@@ -132,7 +135,7 @@ def main() -> None:
                 skipped[fault.name] = f"{', '.join(fault.missing)} not installed"
                 print(f"{fault.name:18s} skipped: {skipped[fault.name]}")
                 continue
-            row = rows[fault.name] = dict(done.get(fault.name) or examine(fault, args))
+            row = rows[fault.name] = dict(done.get(fault.name) or examine(fault, args) | facts())
             if traceml is not None and "traceml" not in row:
                 row["traceml"] = judged(fault, traceml)
             if args.rows and row != done.get(fault.name):

@@ -11,17 +11,21 @@ from typing import Any
 
 from hotlap.machine.facts import read_machine
 
-__all__ = ["save", "without_folders"]
+__all__ = ["facts", "save", "without_folders"]
 
 FOLDER = Path(__file__).parent / "results"
+
+
+def facts() -> dict[str, Any]:
+    """The day, and the machine."""
+    return {"date": time.strftime("%Y-%m-%d"), "machine": asdict(read_machine())}
 
 
 def save(name: str, figures: dict[str, Any]) -> Path:
     """Write ``figures`` with the machine's facts and the date; returns the file."""
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
-    document = {"date": time.strftime("%Y-%m-%d"), "machine": asdict(read_machine()), "figures": figures}
-    path.write_text(json.dumps(document, indent=1, default=str) + "\n")
+    path.write_text(json.dumps(facts() | {"figures": figures}, indent=1, default=str) + "\n")
     return path
 
 
