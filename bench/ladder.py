@@ -45,6 +45,9 @@ __all__ = ["main"]
 
 TURN = Path(__file__).with_name("ladder_turn.py")
 PRESET = "preset "
+TOGETHER = "fast, all changes together"
+TIMES = 50
+"""The self-made sets are a few batches long. An evaluation and a checkpoint after every few steps is no training's."""
 SIMULATED_MFU = 0.3
 """Said, not measured. ``--mfu`` says another."""
 
@@ -60,6 +63,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for slow and fast alike")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8, help="steps of a short epoch")
+    parser.add_argument("--times", type=int, default=TIMES, help="self-made data: how often an epoch goes through them")
     parser.add_argument("--seconds", type=float, default=5.0, help="least length of a window, and of the roof's")
     parser.add_argument("--limit-s", type=float, default=570.0, help="begin no round that would end later")
     parser.add_argument("--no-evaluations", action="store_true", help="leave evaluations and checkpoints out")
@@ -92,7 +96,8 @@ def arms(args: argparse.Namespace, target: Target) -> tuple[list[Rung], dict[str
         return settings_of(Request(args.workload, Path(), preset, values=values, data=args.data), machine)
 
     rungs = ladder(made("slow"), made("fast"), check, target.kind)
-    rungs = [rungs[0], rungs[-1]] if args.ends else rungs
+    if args.ends:
+        rungs = [rungs[0], Rung(TOGETHER, "", {k: v for r in rungs for k, v in r.changes.items()}, rungs[-1].settings)]
     found = {rung.name: rung.settings for rung in rungs}
     if args.presets:
         others = [name for name in find_workload(args.workload).presets if name not in ("slow", "fast")]
@@ -106,7 +111,7 @@ def play(args: argparse.Namespace, target: Target, settings: dict[str, EngineSet
     asked = {
         "workload": args.workload, "settings": plain(settings[name]), "on": target.on, "mfu": target.mfu,
         "data": str(args.data.resolve()) if args.data else None, "out": str(out), "steps": args.steps,
-        "seconds": args.seconds, "periodic": name not in seen and not args.no_evaluations,
+        "times": 1 if args.data else args.times, "seconds": args.seconds, "periodic": name not in seen and not args.no_evaluations,
     }  # fmt: skip
     seen.add(name)
     return turn(asked, script=TURN, limit_s=args.limit_s)
@@ -129,7 +134,7 @@ def show(rows: Sequence[dict[str, Any]], tiers: dict[str, str]) -> None:
 
 def about(args: argparse.Namespace, target: Target) -> str:
     """Where the figures come from, in a line."""
-    data = args.data.name if args.data else "self-made data"
+    data = args.data.name if args.data else f"self-made data, {args.times} times per epoch"
     if target.gpu is None:
         return f"measured on this {'GPU' if target.on == 'cuda' else 'CPU'}, {data}"
     return f"SIMULATED {target.on}: host work measured, each step a wait for its FLOPs at an assumed MFU of " \
@@ -181,7 +186,7 @@ def main() -> None:
     document = {
         "about": told, "simulated": target.gpu is not None, "rows": rows, "presets": others, "failed": failed,
         "rungs": {rung.name: {"tier": rung.tier, "changes": rung.changes} for rung in rungs},
-        "steps": args.steps, "seconds": args.seconds, "set": without_folders(args.set),
+        "steps": args.steps, "times": args.times, "seconds": args.seconds, "set": without_folders(args.set),
         "evaluations": not args.no_evaluations,
     }  # fmt: skip
     if target.gpu is not None:

@@ -71,12 +71,12 @@ def opened(
     task = find_workload(asked["workload"]).build(settings, context)
     if target.gpu is None:
         wait: Callable[[], None] = torch.cuda.synchronize if real.type == "cuda" else _nothing
-        return Watched(asked["workload"], task, settings, context, asked["steps"], wait), {}
+        return Watched(asked["workload"], task, settings, context, asked["steps"], wait, asked["times"]), {}
     device = target.gpu.device(settings)
     counted = count(task, settings)
     simulated = SimulatedTask(task, counted, device, settings)
     flops = counted.flops_per_sample * settings.batch_size * settings.accumulate
-    made = Watched(asked["workload"], simulated, settings, context, asked["steps"], device.wait)
+    made = Watched(asked["workload"], simulated, settings, context, asked["steps"], device.wait, asked["times"])
     return made, {"counted_flops_per_step": flops, "simulated_step_s": flops / device.flops_per_s}
 
 

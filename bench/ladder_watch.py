@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,30 @@ from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import autocast
 from hotlap_workloads.engine.task import Context, Task
 
-__all__ = ["ShortEpochs", "Watched", "steady"]
+__all__ = ["Repeated", "ShortEpochs", "Watched", "steady"]
 
 WARM_STEPS = 3
 """Steps of the first epoch, which is not counted: the optimiser's moments, the allocator, the workers' start."""
+RESIDENT = 4
+"""Batches that the roof is measured on."""
 clock = time.perf_counter
 
 
 def steady(
-    begun: float, over: float, ends: Sequence[float], waits: Sequence[float], inside: Sequence[float]
+    begun: float, over: float, ends: Sequence[float], waits: Sequence[float], inside: Sequence[float], whole: bool
 ) -> dict[str, float]:
-    """Means per step over the second half of an epoch, and what the epoch takes beyond its steps at that pace.
+    """Means per step of an epoch, and what the epoch takes beyond its steps at that pace.
 
-    In the first half the loading processes deliver what they had fetched ahead: that pace does not last.
+    Of a short epoch the second half counts: in the first one the loading processes deliver what they had fetched ahead,
+    and that pace does not last. A ``whole`` epoch is what it is: nothing but the first batch's delay is beyond its
+    steps, and steps of different sizes are all in it.
     """
-    half = len(ends) // 2
-    step_s = (ends[-1] - (ends[half - 1] if half else begun)) / (len(ends) - half)
+    if whole:
+        beyond = waits[0] - statistics.fmean(waits[1:] or [0.0]) + over - ends[-1]
+        half, step_s = min(1, len(ends) - 1), (over - begun - beyond) / len(ends)
+    else:
+        half = len(ends) // 2
+        step_s = (ends[-1] - (ends[half - 1] if half else begun)) / (len(ends) - half)
     return {
         "step_s": step_s,
         "data_wait_s": statistics.fmean(waits[half:]),
@@ -46,14 +55,36 @@ def steady(
     }
 
 
-class ShortEpochs:
-    """An order whose first epoch has ``first`` batches, and every other at most ``batches``.
+@dataclass(frozen=True)
+class Repeated:
+    """An order that goes through its rows ``times`` times per epoch: as a data set so many times as large would.
 
-    After ``epochs`` it begins again: some trainings prepare as many as they were told, and no more.
+    After ``epochs`` of the order's own it begins again: some trainings prepare as many as they were told, and no more.
     """
 
-    def __init__(self, order: Order, first: int, batches: int, epochs: int) -> None:
-        self._order, self._first, self._batches, self._epochs = order, first, batches, epochs
+    order: Order
+    times: int
+    epochs: int
+
+    @property
+    def grain(self) -> int:
+        return self.order.grain
+
+    def rows(self, epoch: int) -> list[int]:
+        return [row for part in range(self.times) for row in self._own(epoch * self.times + part)]
+
+    def _own(self, epoch: int) -> list[int]:
+        return self.order.rows(epoch % self.epochs)
+
+    def batches(self, rows: Sequence[int], batch_size: int) -> list[list[int]]:
+        return self.order.batches(rows, batch_size)
+
+
+class ShortEpochs:
+    """An order whose first epoch has ``first`` batches, and every other at most ``batches``."""
+
+    def __init__(self, order: Order, first: int, batches: int) -> None:
+        self._order, self._first, self._batches = order, first, batches
         self._most = first
 
     @property
@@ -62,7 +93,7 @@ class ShortEpochs:
 
     def rows(self, epoch: int) -> list[int]:
         self._most = self._batches if epoch else self._first
-        return self._order.rows(epoch % self._epochs)
+        return self._order.rows(epoch)
 
     def batches(self, rows: Sequence[int], batch_size: int) -> list[list[int]]:
         return self._order.batches(rows, batch_size)[: self._most]
@@ -80,17 +111,20 @@ class Watched(Trainer):
     """Times itself. ``wait``: until the device has nothing left to do.
 
     ``steps``: of a short epoch; more where loading processes fetch far ahead, fewer where the data give fewer.
+    ``times``: how often an epoch goes through the data.
     """
 
     def __init__(
-        self, name: str, task: Task, settings: EngineSettings, context: Context, steps: int, wait: Callable[[], None]
-    ) -> None:
-        whole = RankBatches(task.order, settings.seed, settings.batch_size, Position(), drop_last=settings.drop_last)
+        self, name: str, task: Task, settings: EngineSettings, context: Context, steps: int, wait: Callable[[], None],
+        times: int = 1,
+    ) -> None:  # fmt: skip
+        full = Repeated(task.order, times, settings.epochs)
+        whole = RankBatches(full, settings.seed, settings.batch_size, Position(), drop_last=settings.drop_last)
         self.whole_steps = len(whole) // settings.accumulate
         self.every = Cadences.of(settings, self.whole_steps)
         ahead = settings.workers * settings.prefetch_factor // settings.accumulate
         count = min(max(steps, 2 * ahead), self.whole_steps) * settings.accumulate
-        order = ShortEpochs(task.order, min(WARM_STEPS * settings.accumulate, count), count, settings.epochs)
+        order = ShortEpochs(full, min(WARM_STEPS * settings.accumulate, count), count)
         super().__init__(name, ShortTask(task, order), replace(settings, epochs=1_000_000, max_steps=0), context)
         self.wait = wait
         self._due = replace(self._due, evaluate=0, heavy=0, checkpoint=0, show=self.every.show, track=self.every.track)
@@ -101,12 +135,13 @@ class Watched(Trainer):
         self._waits: list[float] = []
         self._inside: list[float] = []
         self._ends: list[float] = []
+        self._groups: list[list[Any]] = []
 
     def _steps(self) -> Iterator[list[Any]]:
         begun = clock()
         for group in super()._steps():
             self._waits.append(clock() - begun)
-            self.resident = group
+            self._groups = [*self._groups[1 - RESIDENT :], group]
             yield group
             begun = clock()
 
@@ -129,7 +164,8 @@ class Watched(Trainer):
             epoch_begun = clock()
             self._epoch(None)
             self.wait()
-            epochs.append(steady(epoch_begun, clock(), self._ends, self._waits, self._inside))
+            whole = len(self._ends) == self.whole_steps
+            epochs.append(steady(epoch_begun, clock(), self._ends, self._waits, self._inside, whole))
         self.host_bytes = _peak_bytes() + workers_bytes
         means = {key: statistics.fmean(epoch[key] for epoch in epochs) for key in epochs[0]}
         return {
@@ -168,19 +204,23 @@ class Watched(Trainer):
         return clock() - begun
 
     def roof_s(self, seconds: float) -> float:
-        """The same step on the last batch, which stays on the device. The host is a step ahead at most, as always."""
+        """The same step on the last batches, which stay on the device. The host is a step ahead at most, as always.
+
+        On several, each as often as the others: batches of images that are padded or drawn at different sizes differ.
+        """
         device = self.context.device
-        resident = [to_device(batch, device, False) for batch in self.resident]
+        resident = [[to_device(batch, device, False) for batch in group] for group in self._groups]
+        turn = itertools.cycle(resident)
 
         def step() -> torch.Tensor:
-            said = self.stepper.forward_backward(resident)
+            said = self.stepper.forward_backward(next(turn))
             self.stepper.update()
             return said["loss"]
 
-        before = step()
+        before = [step() for _ in resident][-1]
         self.wait()
         begun, steps = clock(), 0
-        while clock() - begun < seconds or steps < 2:
+        while clock() - begun < seconds or steps < 2 or steps % len(resident):
             loss = step()
             float(before)
             before, steps = loss, steps + 1

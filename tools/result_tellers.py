@@ -122,13 +122,19 @@ def _overhead(document: dict[str, Any]) -> Told:
 def _ladder(document: dict[str, Any]) -> Told:
     f = document["figures"]
     found = []
-    for row in [*f["rows"], *f["presets"]]:
+    first, *others = [*f["rows"], *f["presets"]]
+    for row in [first, *others]:
         words = [
             f"{units.per_s(row['samples_per_s'])} samples/s",
-            f"{value('factor', row['factor'])} over the one before",
-            f"{value('factor', row['cumulated'])} in all",
-            f"{units.share(row['of_roof'])} of the roof",
+            f"{units.share(row['of_roof'])} of its roof",
+            f"{units.share(row['steps_of_roof'])} without evaluations, checkpoints and epochs' starts",
         ]
+        if row is not first:
+            spread = value("factor", row["cumulated"]) if row["turns"] > 1 else units.ratio(row["cumulated"]["median"])
+            rounds = f"{row['turns']} rounds" if row["turns"] > 1 else "one round, so no spread is known"
+            words[:0] = [f"**{spread}** of slow in {rounds}"]
+        if len(others) > 1 and row is not first:
+            words.insert(1, f"{units.ratio(row['factor']['median'])} of the one before")
         found.append((row["name"], ", ".join(words)))
     found += [(f"FAILED {name}", str(reason)) for name, reason in f["failed"].items()]
     head = "**SIMULATED device, not measured on one.** " if f["simulated"] else ""

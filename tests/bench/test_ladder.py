@@ -16,7 +16,7 @@ from ladder_figures import completed, figures, whole_step_s
 from ladder_keep import place, remember
 from ladder_rungs import TIERS, ladder
 from ladder_turn import plain
-from ladder_watch import ShortEpochs, steady
+from ladder_watch import Repeated, ShortEpochs, steady
 from simulated import Device, Gpu, late
 from simulated_task import SimulatedTask, count
 
@@ -129,16 +129,30 @@ def test_settings_survive_the_way_to_another_process() -> None:
 
 
 def test_short_epochs() -> None:
-    order = ShortEpochs(Shuffled(100, 1), 2, 5, 3)
+    order = ShortEpochs(Shuffled(100, 1), 2, 5)
     assert len(order.batches(order.rows(0), 10)) == 2 and len(order.batches(order.rows(1), 10)) == 5
-    assert order.rows(1) == order.rows(4) == Shuffled(100, 1).rows(1)
+    assert order.rows(1) == Shuffled(100, 1).rows(1)
+
+
+def test_an_epoch_goes_through_the_data_several_times() -> None:
+    plain_order = Shuffled(10, 1)
+    order = Repeated(plain_order, 3, 5)
+    assert order.rows(1) == plain_order.rows(3) + plain_order.rows(4) + plain_order.rows(0), "it has five epochs"
+    assert len(order.batches(order.rows(0), 4)) == 8
 
 
 def test_the_pace_is_that_of_the_second_half_of_an_epoch() -> None:
-    found = steady(10.0, 21.5, [15.0, 16.0, 18.0, 21.0], [4.0, 0.0, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0])
+    found = steady(10.0, 21.5, [15.0, 16.0, 18.0, 21.0], [4.0, 0.0, 1.0, 2.0], [1.0] * 4, False)
     assert found == {"step_s": 2.5, "data_wait_s": 1.5, "in_step_s": 1.0, "epoch_start_s": 1.5}
-    one = steady(10.0, 14.0, [13.0], [2.0], [1.0])
+    one = steady(10.0, 14.0, [13.0], [2.0], [1.0], False)
     assert one["step_s"] == 3.0 and one["epoch_start_s"] == 1.0
+
+
+def test_a_whole_epoch_holds_steps_of_all_sizes() -> None:
+    found = steady(10.0, 27.0, [15.0, 16.0, 18.0, 26.0], [4.5, 0.5, 0.5, 0.5], [0.5, 0.5, 1.5, 7.5], True)
+    assert found == {"step_s": 3.0, "data_wait_s": 0.5, "in_step_s": pytest.approx(9.5 / 3), "epoch_start_s": 5.0}
+    one = steady(10.0, 14.0, [13.0], [2.0], [1.0], True)
+    assert one == {"step_s": 1.0, "data_wait_s": 2.0, "in_step_s": 1.0, "epoch_start_s": 3.0}
 
 
 def test_the_device_works_while_the_host_goes_on() -> None:
