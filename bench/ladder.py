@@ -111,7 +111,8 @@ def play(args: argparse.Namespace, target: Target, settings: dict[str, EngineSet
     asked = {
         "workload": args.workload, "settings": plain(settings[name]), "on": target.on, "mfu": target.mfu,
         "data": str(args.data.resolve()) if args.data else None, "out": str(out), "steps": args.steps,
-        "times": 1 if args.data else args.times, "seconds": args.seconds, "periodic": name not in seen and not args.no_evaluations,
+        "times": 1 if args.data else args.times, "seconds": args.seconds,
+        "periodic": name not in seen and not args.no_evaluations,
     }  # fmt: skip
     seen.add(name)
     return turn(asked, script=TURN, limit_s=args.limit_s)

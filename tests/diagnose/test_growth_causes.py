@@ -30,6 +30,24 @@ def test_metrics_over_a_history(text: str) -> None:
     assert not {"metrics-history", "growing-step"} & set(causes(growing("residual", text, factor=0.0)))
 
 
+def test_a_function_over_a_history_is_told_once() -> None:
+    """Most of each step from early on, so that its part of a second hardly grows; its first line is no metric's."""
+    order = ("train.py", 20, "auc", "order = argsort(scores)")
+    mean = ("train.py", 21, "auc", "positive = labels.sum()")
+    other = ("train.py", 112, "main", "table = describe(batch)")
+    builder = TimelineBuilder()
+    for i in range(100):
+        builder.steps(1, **{**COMPUTE, "residual": 0.004 * (1 + i)})
+        builder.stack("residual", 6 * (1 + i), order).stack("residual", 3 * (1 + i), mean)
+        builder.stack("residual", 1, other)
+    found = causes(builder)
+    assert next(iter(found)) == "metrics-history" and found["metrics-history"].where[0].line == 21
+    assert "host-work" not in found, "the rest is too little"
+    for _ in range(3000):
+        builder.stack("residual", 1, other)
+    assert [w.line for w in causes(builder)["host-work"].where] == [112]
+
+
 def test_other_growth_is_no_metric() -> None:
     found = causes(growing("residual", "graph = rebuild(graph, node)"))
     assert "metrics-history" not in found and found["growing-step"].where[0].line == 110
@@ -99,3 +117,10 @@ def test_growth_by_copies_is_told_as_what_it_is() -> None:
     elsewhere: UserLine = ("train.py", 99, "train", text)
     other = causes(growing("residual", text).shape("repeated-cat", elsewhere, 99, detail="self.bank"))
     assert "metrics-history" in other, "another line grows"
+    jump = TimelineBuilder()
+    for residual, samples in ((0.004, 4), (0.03, 30)):
+        for _ in range(60):
+            jump.steps(1, **{**COMPUTE, "residual": residual}).stack("residual", samples, line)
+    assert "drift" in causes(jump)
+    told = causes(jump.shape("repeated-cat", line, 110, detail="self.bank"))
+    assert "drift" not in told and told["repeated-cat"].where[0].line == 110, "noise makes a jump of a growth"

@@ -233,3 +233,9 @@ def test_page_faults_cost_no_more_than_the_kernel_took() -> None:
     assert cheap.seconds_per_step == pytest.approx(0.0013, rel=0.02)
     assert "page-faults" not in causes(faulting(3000, system_s=0.0002))
     assert "page-faults" not in causes(faulting(100))
+
+
+def test_page_faults_are_no_shorter_in_another_type() -> None:
+    plain, faults = (causes(faulting(each).setting("model", dtype="float32"), BF16) for each in (0, 3000))
+    saved = plain["precision"].seconds_per_step - faults["precision"].seconds_per_step
+    assert saved == pytest.approx(plain["precision"].evidence["prior"] * faults["page-faults"].seconds_per_step)

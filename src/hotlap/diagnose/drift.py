@@ -19,11 +19,11 @@ __all__ = ["Grown", "drift_in", "find_drift", "grown_lines"]
 
 @dataclass(frozen=True)
 class Grown:
-    """A user's line that takes more time late in the run than early."""
+    """A user's line that takes more time per step late in the run than early."""
 
     where: Where
     early_s: float
-    """Seconds per second of run."""
+    """Seconds per step."""
     late_s: float
 
 
@@ -93,9 +93,10 @@ def _within(values: list[float]) -> float:
 
 
 def grown_lines(view: View, phase: str, split_ns: int | None = None) -> list[Grown]:
-    """User's lines of a phase whose samples became more frequent, most growth first.
+    """User's lines of a phase that take more time per step than before, most growth first.
 
-    Early and late are the two sides of ``split_ns``, or the first and last third of the steady part.
+    Early and late are the two sides of ``split_ns``, or the first and last third of the steady part. Per step, not per
+    second: a line that takes most of a step already cannot take more of a second.
     """
     start = view.start_ns
     end = start + int(view.span_s * 1e9)
@@ -107,11 +108,11 @@ def grown_lines(view: View, phase: str, split_ns: int | None = None) -> list[Gro
     for begin, stop in spans:
         book: StackBook = collect(view.timeline, begin or 0, stop).phase(phase)
         total = book.total()
-        span_s = max(1e-9, ((stop or end) - (begin or 0)) / 1e9)
+        steps = max(1, sum(row.n for row in view.steady.rows if (begin or 0) <= row.t < (stop or end)))
         lines = book.lines(50)
         for line in lines:
             texts[line.file, line.line, line.function] = line.text
-        rates.append({(w.file, w.line, w.function): (w.share or 0.0) * total * period_s / span_s for w in lines})
+        rates.append({(w.file, w.line, w.function): (w.share or 0.0) * total * period_s / steps for w in lines})
     early, late = rates
     grown = [
         Grown(Where(*key, text=texts[key]), early.get(key, 0.0), rate)

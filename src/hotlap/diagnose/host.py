@@ -8,7 +8,7 @@ from hotlap.diagnose.kinds import is_checkpoint, is_logging, is_next, is_profile
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 
-__all__ = ["residual_kind", "residual_seconds"]
+__all__ = ["residual_kind", "residual_seconds", "step_functions"]
 
 _IN_STEP = ("forward", "backward", "optimizer", "zero_grad")
 
@@ -39,6 +39,11 @@ def residual_seconds(view: View, kind: str) -> tuple[float, StackBook]:
     begins, has_loader = _begins(view.stacks), view.loader is not None
     part = book.where(lambda sample: residual_kind(book, sample, begins, has_loader) == kind)
     return residual_s * part.total() / total, part
+
+
+def step_functions(view: View) -> set[tuple[str, str]]:
+    """(file, function) of the user's functions that run the step, or a part of it."""
+    return set(_begins(view.stacks))
 
 
 def _begins(stacks: StackBook) -> dict[tuple[str, str], int]:

@@ -66,14 +66,14 @@ def _told_once(findings: list[Finding], times: Times) -> list[Finding]:
 def _without_echo(findings: list[Finding]) -> list[Finding]:
     """One work is told once, by its closest name.
 
-    Growth whose first line is a concatenation that grows is the concatenation's. Host work on a line that is named as
-    growing is that growth, and a loop over samples is no other loop.
+    Growth, or one change (on a noisy machine it looks like one), whose first line is a concatenation that grows is the
+    concatenation's. Host work on a line that is named as growing is that growth, and a loop over samples is no other.
     """
     copies = {(w.file, w.line) for f in findings if f.cause == "repeated-cat" for w in f.where}
     findings = [
         f
         for f in findings
-        if not (f.cause in ("growing-step", "metrics-history") and copies & {(w.file, w.line) for w in f.where[:1]})
+        if not (f.cause in ("growing-step", "metrics-history", "drift") and copies & {(w.file, w.line) for w in f.where[:1]})
     ]
     growing = {
         (w.file, w.line)

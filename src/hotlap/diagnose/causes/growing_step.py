@@ -38,7 +38,7 @@ def find(view: View) -> Finding | None:
     evidence = {
         "first_s": drift.before_s, "last_s": drift.after_s, "phase": drift.phase, "rss_growth_frac": rss,
         "lines": [
-            {"line": f"{g.where.file}:{g.where.line}", "early_frac": g.early_s, "late_frac": g.late_s}
+            {"line": f"{g.where.file}:{g.where.line}", "early_s": g.early_s, "late_s": g.late_s}
             for g in grown[: view.policy.max_stacks]
         ],
     }  # fmt: skip

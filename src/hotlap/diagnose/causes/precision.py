@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.faults import page_faults
 from hotlap.diagnose.script import model_facts
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
@@ -24,7 +25,10 @@ def _cpu_bf16(machine: Machine) -> bool:
 
 
 def find(view: View) -> Finding | None:
-    """A prior only: what a 16-bit type saves depends on the layers, and is measured by the lever."""
+    """A prior only: what a 16-bit type saves depends on the layers, and is measured by the lever.
+
+    Of the time that is computed: the kernel hands out pages no sooner for it.
+    """
     model = model_facts(view.timeline)
     dtype = str(model.get("dtype") or "").removeprefix("torch.")
     if dtype == "float64":
@@ -37,13 +41,15 @@ def find(view: View) -> Finding | None:
     prior = view.policy.autocast_prior * view.compute_bound
     if not view.on_device:
         prior *= 1.0 - (model.get("stepwise_frac") or 0.0)  # small recurrent layers are slower in bf16 on a CPU
-    evidence = {"dtype": dtype, "faster": faster, "compute_s": view.compute_s, "basis": "prior", "prior": prior}
+    faults = page_faults(view)
+    compute_s = view.compute_s - (faults.seconds if faults is not None else 0.0)
+    evidence = {"dtype": dtype, "faster": faster, "compute_s": compute_s, "basis": "prior", "prior": prior}
     advice = (
         "Call torch.set_float32_matmul_precision('high')." if faster == "tf32"
         else f"Run the forward under torch.autocast in {faster}."
     )  # fmt: skip
     return view.finding(
-        CAUSE, view.compute_s * prior, advice, view.forward_where(), detail=f"fp32 where {faster} is fast",
+        CAUSE, compute_s * prior, advice, view.forward_where(), detail=f"fp32 where {faster} is fast",
         phase="forward",
         evidence=evidence,
     )  # fmt: skip
