@@ -36,7 +36,7 @@ from loader_rounds import Turn, medians, ratios, take_turns, turn
 from loader_turn import ALL_RIVALS, step, ways, writers
 from loader_ways import LIMIT, ROOF
 
-from hotlap.pack import fused
+from hotlap.pack import kernel
 
 __all__ = ["main", "summary"]
 
@@ -148,8 +148,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the data set is kept (default: made anew)")
     parser.add_argument("--save", action="store_true", help="keep the figures in bench/results")
     args = parser.parse_args()
-    fused.ready(wait=True)  # compiled once per machine; a first training makes its first batches without
-    kernel = fused.state()
+    kernel.ready(wait=True)  # compiled once per machine; a first training makes its first batches without
+    kernel_state = kernel.state()
     rivals = {r.name: {"version": installed(r), "settings": r.settings} for r in ALL_RIVALS if args.kind in r.kinds}
     usable = [name for name, r in rivals.items() if not r["version"].startswith("not installed")]
     with tempfile.TemporaryDirectory() as temporary:
@@ -159,7 +159,7 @@ def main() -> None:
             make_files(folder, args.kind, args.count or COUNT[args.kind])
         figures = {"feed": _feed, "write": _write, "memory": _memory}[args.part](args, folder, usable)
     figures |= {"kind": args.kind, "count": args.count or COUNT[args.kind], "rivals": rivals,
-                "cores": len(os.sched_getaffinity(0)), "kernel": kernel, "torch": torch.__version__}  # fmt: skip
+                "cores": len(os.sched_getaffinity(0)), "kernel": kernel_state, "torch": torch.__version__}  # fmt: skip
     for name in rivals.keys() - set(usable):
         print(f"{name}: {rivals[name]['version']}")
     for name, reason in figures.get("failed", {}).items():

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,7 @@ import pytest
 import torch
 from pack_support import mixed
 
-from hotlap.pack import Clip, Image, Loader, LoaderSettings, Pack, fused
+from hotlap.pack import Clip, Image, Loader, LoaderSettings, Pack, fused, kernel
 
 Make = Callable[..., Pack]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -27,14 +24,14 @@ def batches(pack: Pack, views: Any) -> list[torch.Tensor]:
 
 
 def with_and_without(pack: Pack, views: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fused.ready(wait=True), fused.state()
+    assert kernel.ready(wait=True), kernel.state()
     called: list[str] = []
     for name in ("planes", "pixels", "sounds"):
         whole = getattr(fused, name)
         monkeypatch.setattr(fused, name, lambda *a, _name=name, _f=whole: (called.append(_name), _f(*a)))
     one = batches(pack, views)
     assert called, "the kernel must have been called"
-    monkeypatch.setattr(fused, "ready", lambda: False)
+    monkeypatch.setattr(kernel, "ready", lambda: False)
     called.clear()
     two = batches(pack, views)
     assert not called
@@ -90,38 +87,3 @@ def test_sounds_larger_than_the_caches(make: Make, monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(0)
     rows = [{"audio": rng.integers(-32768, 32768, 230_100, dtype=np.int16)} for _ in range(9)]
     with_and_without(make(rows), {"audio": Clip(230_000)}, monkeypatch)
-
-
-RUN = """
-from hotlap.pack import fused
-print(fused.ready(), fused.state())
-print(fused.ready(wait=True), fused.state())
-"""
-
-
-def run(home: Path, **env: str) -> list[str]:
-    found = {"XDG_CACHE_HOME": str(home), "PYTHONPATH": ":".join(p for p in sys.path if p), **env}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN], env=found, capture_output=True, text=True, timeout=60, check=True
-    )
-    return done.stdout.splitlines()
-
-
-@needs_compiler
-def test_compiled_once_beside_the_training(tmp_path: Path) -> None:
-    path = str(Path(shutil.which("cc") or "").parent) + ":/usr/bin"
-    assert run(tmp_path, PATH=path) == ["False compiling", "True ready"]
-    assert run(tmp_path, PATH=path) == ["True ready", "True ready"], "the second process finds it"
-    assert [p.suffix for p in (tmp_path / "hotlap").iterdir()] == [".so"]
-
-
-def test_without_a_compiler_or_switched_off(tmp_path: Path) -> None:
-    assert run(tmp_path, PATH=str(tmp_path))[1] == "False no C compiler"
-    assert run(tmp_path, PATH=str(tmp_path), HOTLAP_FUSED="0")[1] == "False switched off (HOTLAP_FUSED=0)"
-    broken = tmp_path / "cc"
-    broken.write_text("#!/bin/sh\necho 'no such flag' >&2\nexit 1\n")
-    broken.chmod(0o755)
-    assert run(tmp_path, PATH=str(tmp_path))[1] == f"False {broken} failed: no such flag"
-    (tmp_path / "hotlap").rmdir()
-    (tmp_path / "hotlap").write_text("a file where the folder should be")
-    assert "cannot be compiled" in run(tmp_path, PATH=str(tmp_path))[1]

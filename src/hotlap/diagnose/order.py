@@ -20,6 +20,7 @@ _SPLIT = (
 """Causes that share the one data wait between them."""
 
 
+_GROWTH = ("growing-step", "metrics-history", "drift")
 _AMBIENT = "page-faults"
 """What the C library does with memory costs most trainings something, wherever they spend their time ..."""
 _AMBIENT_AT_LEAST = 2.0
@@ -70,11 +71,7 @@ def _without_echo(findings: list[Finding]) -> list[Finding]:
     concatenation's. Host work on a line that is named as growing is that growth, and a loop over samples is no other.
     """
     copies = {(w.file, w.line) for f in findings if f.cause == "repeated-cat" for w in f.where}
-    findings = [
-        f
-        for f in findings
-        if not (f.cause in ("growing-step", "metrics-history", "drift") and copies & {(w.file, w.line) for w in f.where[:1]})
-    ]
+    findings = [f for f in findings if not (f.cause in _GROWTH and copies & {(w.file, w.line) for w in f.where[:1]})]
     growing = {
         (w.file, w.line)
         for f in findings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hotlap.pack.arrow import arrow_schema, column_starts, pyarrow, record_batch
+from hotlap.pack.checksum import crc32
 from hotlap.pack.manifest import Chunk, Part
 from hotlap.pack.schema import Column, to_row
 from hotlap.records.errors import HotlapError
@@ -75,15 +75,15 @@ class PartWriter:
         chunks, frame = [], 0
         with open(self._temporary, "rb") as written:
             for (start, end, rows), data in zip(self._ranges, starts, strict=True):
-                frame = zlib.crc32(written.read(start - written.tell()), frame)
-                crc = zlib.crc32(written.read(end - start))
+                frame = crc32(written.read(start - written.tell()), frame)
+                crc = crc32(written.read(end - start))
                 chunks.append(Chunk(start, end, rows, crc, {k: v if v >= 0 else start for k, v in data.items()}))
-            frame = zlib.crc32(written.read(), frame)
+            frame = crc32(written.read(), frame)
             size = written.tell()
             os.fsync(written.fileno())
         lengths = np.array(self._lengths, "<i8").tobytes()
         total = sum(c.rows for c in chunks)
-        part = Part(self._path.name, size, total, frame, zlib.crc32(lengths), chunks)
+        part = Part(self._path.name, size, total, frame, crc32(lengths), chunks)
         self._write_lengths(self._path.with_name(part.lengths_file), lengths)
         os.replace(self._temporary, self._path)
         return part

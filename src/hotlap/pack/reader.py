@@ -7,13 +7,13 @@ Later reads of the chunk cost nothing.
 from __future__ import annotations
 
 import threading
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from hotlap.pack.checksum import crc32
 from hotlap.pack.manifest import Manifest, read_manifest
 from hotlap.pack.memory import Memory
 from hotlap.pack.schema import Column
@@ -75,7 +75,7 @@ class Pack:
                 found = path.read_bytes()
             except OSError as err:
                 raise HotlapError(f"Cannot read {path}: {err.strerror}.", "The pack is not whole.") from err
-            if zlib.crc32(found) != part.lengths_crc:
+            if crc32(found) != part.lengths_crc:
                 raise HotlapError(f"{path} is damaged: its checksum does not match.", "Copy or pack it again.")
             if len(found) != 8 * part.rows * len(varying):
                 raise HotlapError(f"{path} has {len(found)} bytes, which is not {part.rows} rows.")
@@ -138,7 +138,7 @@ class Pack:
     def check_chunk(self, number: int) -> None:
         """Compare a chunk with its checksum; HotlapError names file and rows where they differ."""
         chunk, base = self._chunks[number], int(self._bases[number])
-        if zlib.crc32(self.memory.array[base + chunk.start : base + chunk.end].data) != chunk.crc:
+        if crc32(self.memory.array[base + chunk.start : base + chunk.end].data) != chunk.crc:
             first = int(self.chunk_rows[number])
             raise HotlapError(
                 f"{self.folder / self._names[number]} is damaged between bytes {chunk.start} and {chunk.end} "

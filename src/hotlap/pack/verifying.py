@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from hotlap.pack.checksum import crc32
 from hotlap.pack.manifest import Part, read_manifest
 from hotlap.records.errors import HotlapError
 
@@ -26,7 +26,7 @@ def verify(folder: str | Path, progress: Callable[[int, int], None] | None = Non
             problems += _part_problems(folder, part, first)
             if any(c.kind != "tensor" for c in manifest.columns):
                 lengths = (folder / part.lengths_file).read_bytes()
-                if zlib.crc32(lengths) != part.lengths_crc:
+                if crc32(lengths) != part.lengths_crc:
                     problems.append(f"{part.lengths_file}: the lengths of rows are damaged.")
         except OSError as err:
             problems.append(f"{err.filename}: cannot be read: {err.strerror}.")
@@ -45,11 +45,11 @@ def _part_problems(folder: Path, part: Part, first: int) -> list[str]:
     problems, frame = [], 0
     with open(path, "rb") as file:
         for chunk in part.chunks:
-            frame = zlib.crc32(file.read(chunk.start - file.tell()), frame)
-            if zlib.crc32(file.read(chunk.end - chunk.start)) != chunk.crc:
+            frame = crc32(file.read(chunk.start - file.tell()), frame)
+            if crc32(file.read(chunk.end - chunk.start)) != chunk.crc:
                 rows = f"rows {first} to {first + chunk.rows - 1}"
                 problems.append(f"{part.file}: bytes {chunk.start} to {chunk.end} are damaged ({rows}).")
             first += chunk.rows
-        if zlib.crc32(file.read(), frame) != part.frame_crc:
+        if crc32(file.read(), frame) != part.frame_crc:
             problems.append(f"{part.file}: Arrow's header or footer is damaged.")
     return problems

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hotlap.pack import fused
+from hotlap.pack import fused, kernel
 from hotlap.pack.draws import Draws
 from hotlap.pack.gather import as_torch, gather_windows, window_view
 from hotlap.pack.reader import Indices, Pack
@@ -82,7 +82,7 @@ class _Clips:
         if self._dtype == self._stored:
             gather_windows(self._windows, starts, out)
             return
-        if self._stored == torch.int16 and self._dtype == torch.float32 and fused.ready():
+        if self._stored == torch.int16 and self._dtype == torch.float32 and kernel.ready():
             fused.sounds(self._pack.memory.tensor, starts, self._scale, out)
             return
         block = max(1, _BLOCK // max(1, out.shape[1]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from hotlap.pack import fused
+from hotlap.pack import fused, kernel
 from hotlap.records.errors import HotlapError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Convert:
 
     def pixels(self, pixels: torch.Tensor, mirrored: bool, out: torch.Tensor) -> None:
         """``pixels`` [n, height, width, channel] of uint8, all mirrored or none, into ``out``."""
-        if self._dtype == torch.float32 and fused.ready():
+        if self._dtype == torch.float32 and kernel.ready():
             n, height, width, c = pixels.shape
             starts = np.arange(n) * (height * width * c)
             fused.pixels(pixels, starts, n * mirrored, (c, height, width), width * c, self.numbers, out)

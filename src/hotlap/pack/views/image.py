@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from hotlap.pack import fused
+from hotlap.pack import fused, kernel
 from hotlap.pack.draws import Draws
 from hotlap.pack.gather import gather_windows, window_view
 from hotlap.pack.reader import Indices, Pack
@@ -111,7 +111,7 @@ class _RawImages:
         step = self._channels if self._interleaved else 1
         starts = self._pack.starts(self._name, rows) + (top * self._width + left) * step
         (height, width), c = self._crop, self._channels
-        if self._fits_kernel and fused.ready():
+        if self._fits_kernel and kernel.ready():
             self._fused(starts, flipped, out)
             return {self._name: out}
         end = len(rows)
