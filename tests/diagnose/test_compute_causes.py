@@ -86,7 +86,9 @@ def test_attention_takes_the_faults_of_its_lines_along() -> None:
     faults_s = 6000 * 1.4e-6
     assert (first.cause, second.cause) == ("attention-by-hand", "page-faults")
     assert first.evidence["page_faults_s"] == pytest.approx(0.9 * faults_s, rel=0.02)
-    assert first.seconds_per_step == pytest.approx(0.9 * (faults_s + 0.2 * (0.020 - faults_s)), rel=0.02)
+    assert first.seconds_per_step == pytest.approx(0.9 * (faults_s + 0.6 * (0.020 - faults_s)), rel=0.02)
+    small = run(on=90, faults=1000)[0]
+    assert small.seconds_per_step == pytest.approx(0.9 * (0.0014 + 0.2 * (0.020 - 0.0014)), rel=0.02)
     assert run(on=30, faults=6000)[0].cause == "page-faults", "most of the memory is faulted in elsewhere"
 
 

@@ -53,6 +53,16 @@ def test_reopened_counts_the_reading_beside_it() -> None:
     assert own.seconds_per_step == pytest.approx(0.02, rel=0.01)
 
 
+def test_a_database_is_opened_by_its_first_statement() -> None:
+    connect: UserLine = ("train.py", 42, "__getitem__", "con = sqlite3.connect(self.path)")
+    ask: UserLine = ("train.py", 43, "__getitem__", "row = con.execute(QUERY, (i,)).fetchone()")
+    builder = waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, ask)
+    found = causes(read(builder, (connect, "sqlite3.connect", 96, 3, 0.003, 3 * 10**6)))
+    assert found["reopened-per-sample"].where[0].line == 42
+    assert found["reopened-per-sample"].seconds_per_step == pytest.approx(0.02, rel=0.01)
+    assert "augment" not in found, "its seconds have a name of their own"
+
+
 def test_whole_file_read() -> None:
     found = causes(read(waiting().loads(100, 0.02, decode=0.018), (ARRAY, "numpy.load", 96, 3, 0.054, 3 * 10**8)))
     assert found["whole-file-read"].where[0].line == 42 and 'mmap_mode="r"' in found["whole-file-read"].advice

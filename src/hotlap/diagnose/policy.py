@@ -110,7 +110,12 @@ class Policy:
     """Part of written-out attention that one fused kernel saves on a device. Prior: the matrix of scores is neither
     written nor read ..."""
     attention_cpu_prior: float = 0.2
-    """... and on a CPU in fp32; in bf16 the written-out form was 1.75 times faster there, so nothing is claimed."""
+    """... and on a CPU in fp32; in bf16 the written-out form was 1.75 times faster there, so nothing is claimed.
+    Measured of forward and backward: 0.13-0.24 with 32 and 64 keys ..."""
+    attention_large_prior: float = 0.6
+    """... and 0.44-0.83 with 128 to 1024, whose matrix of scores is no guest of the caches: where a step ..."""
+    attention_large_bytes: int = 8 << 20
+    """... touches that much new memory."""
     samples_loop_prior: float = 0.7
     """Part of a loop over samples that one batched call saves. Prior."""
     cat_prior: float = 0.8

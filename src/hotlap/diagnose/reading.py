@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from hotlap.records.timeline import Timeline
 
 __all__ = ["Opened", "Reading", "is_repeated", "loader_book", "measure_reading", "repeated_finding"]
 
+_OPENED_BY_USE = {"sqlite3.connect": re.compile(r"\.(?:execute\w*|fetch\w+|cursor|close)\(")}
+"""A connection opens its file and parses the schema at the first statement, and drops its page cache when closed."""
 MIN_CALLS = 8
 """Calls of a line below which a repetition may be chance."""
 
@@ -103,7 +106,9 @@ def _beside(book: StackBook, opened: Opened, other_lines: set[tuple[str, int]]) 
         if frame is None or (frame.file, frame.line) in other_lines:
             return False
         within = (frame.file, frame.func) == (opened.where.file, opened.where.function)
-        return within and (data_kind(book, sample) == "decode" or touches_storage(book, sample))
+        by_use = _OPENED_BY_USE.get(opened.op)
+        uses = by_use is not None and by_use.search(book.text(frame)) is not None
+        return within and (uses or data_kind(book, sample) == "decode" or touches_storage(book, sample))
 
     return book.where(reads).total() / total if total else 0.0
 

@@ -9,6 +9,7 @@ from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
 CAUSE = "attention-by-hand"
+PAGE_BYTES = 4096
 
 
 def find(view: View) -> Finding | None:
@@ -22,10 +23,12 @@ def find(view: View) -> Finding | None:
     found = costly(view, CAUSE, ["forward"])
     if not found:
         return None
-    prior = view.policy.attention_prior if view.on_device else view.policy.attention_cpu_prior
     seconds = sum(on.seconds + view.seconds("backward") * on.forward_share for on in found)
     compute_s = view.seconds("forward") + view.seconds("backward")
     faults = page_faults(view)
+    prior = view.policy.attention_prior if view.on_device else view.policy.attention_cpu_prior
+    if faults is not None and faults.per_step * PAGE_BYTES >= view.policy.attention_large_bytes:
+        prior = view.policy.attention_large_prior
     faults_s = faults.seconds * min(1.0, seconds / compute_s) if faults is not None and compute_s > 0.0 else 0.0
     gain_s = faults_s + (seconds - faults_s) * prior
     first, where = found[0], [on.where() for on in found[: view.policy.max_where]]
