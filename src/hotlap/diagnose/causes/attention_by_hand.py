@@ -25,11 +25,11 @@ def find(view: View) -> Finding | None:
         return None
     seconds = sum(on.seconds + view.seconds("backward") * on.forward_share for on in found)
     compute_s = view.seconds("forward") + view.seconds("backward")
-    faults = page_faults(view)
+    faults, own = page_faults(view), min(1.0, seconds / compute_s) if compute_s > 0.0 else 0.0
+    faults_s = faults.seconds * own if faults is not None else 0.0
     prior = view.policy.attention_prior if view.on_device else view.policy.attention_cpu_prior
-    if faults is not None and faults.per_step * PAGE_BYTES >= view.policy.attention_large_bytes:
+    if faults is not None and faults.per_step * own * PAGE_BYTES >= view.policy.attention_large_bytes:
         prior = view.policy.attention_large_prior
-    faults_s = faults.seconds * min(1.0, seconds / compute_s) if faults is not None and compute_s > 0.0 else 0.0
     gain_s = faults_s + (seconds - faults_s) * prior
     first, where = found[0], [on.where() for on in found[: view.policy.max_where]]
     evidence = {
