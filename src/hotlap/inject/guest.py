@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from hotlap.inject.ablation import ablate
+from hotlap.inject.elementary import choose_kernels
 from hotlap.inject.export import Exporter
 from hotlap.inject.on_import import forget, on_import
 from hotlap.inject.replay import replay_indices
@@ -129,6 +131,8 @@ def is_attached() -> bool:
 def attach_call(call: Call) -> Guest:
     """Attach to this process, in which torch has been imported."""
     global _guest
+    if call.mode == "trial":
+        choose_kernels(sys.modules["torch"])
     guest = _guest = Guest(call)
     if call.seed_offset or call.mode == "trial":
         offset_seeds(call.seed_offset, guest.undo, on_import)
