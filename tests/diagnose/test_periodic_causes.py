@@ -49,3 +49,14 @@ def test_larger_batches_are_no_advice_on_a_cpu() -> None:
     builder = periodic("validation", 0.5).stack("validation", 30, EVALUATE, MODULE).loader(LOADER)
     builder.setting("loader", LOADER, id=2, training=False, batch_size=16, num_workers=0, dataset_len=100)
     assert "batches larger" not in causes(builder)["validation-cadence"].advice
+
+
+def test_the_line_that_told_a_framework_how_often_comes_first() -> None:
+    builder = TimelineBuilder().steps(20, **COMPUTE)
+    fit: UserLine = ("train.py", 61, "main", "trainer.fit(model)")
+    for _ in range(5):
+        builder.event("validation", 0.3, fit).steps(20, **COMPUTE)
+    assert causes(builder)["validation-cadence"].where[0].line == 61
+    told: UserLine = ("train.py", 53, "main", "val_check_interval=20,")
+    found = causes(builder.shape("validation-cadence", told, 53))["validation-cadence"]
+    assert [w.line for w in found.where] == [53, 61] and "train.py:53" in found.advice

@@ -105,3 +105,14 @@ def test_tensors_made_on_the_host() -> None:
     assert kinds("x = self.net(x).to(device)") == set()
     outside = "mask = torch.zeros(3).cuda()\nfor x in loader:\n    w = torch.tensor([1.0]).cuda()\n"
     assert [s.line for s in find_shapes(ast.parse(outside), outside.split("\n"))] == [3]
+
+
+def test_the_cadence_that_a_framework_is_told() -> None:
+    (found,) = shapes("""
+        trainer = L.Trainer(
+            max_steps=100,
+            val_check_interval=5,
+        )
+    """)
+    assert (found.kind, found.line, found.text) == ("validation-cadence", 4, "val_check_interval=5,")
+    assert kinds("Trainer(max_steps=100, logger=None)") == set()

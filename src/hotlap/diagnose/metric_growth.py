@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hotlap.diagnose.drift import find_drift, grown_lines
+from hotlap.diagnose.host import step_functions
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Drift, Where
 
@@ -19,9 +20,15 @@ _METRIC = re.compile(
 
 
 def metric_growth(view: View) -> tuple[Drift, list[Where]] | None:
-    """The growth, and the lines that compute something over a history; None when no such line grew."""
+    """The growth, and the lines that compute something over a history; None when no such line grew.
+
+    With one such line all lines of its function that grew, most growth first; of the function that runs the step it is
+    the lines alone.
+    """
     drift = find_drift(view)
     if drift is None or not drift.growing or drift.phase not in _PHASES:
         return None
-    grown = [g.where for g in grown_lines(view, drift.phase) if _METRIC.search(g.where.text)]
+    lines = [g.where for g in grown_lines(view, drift.phase)]
+    within = {(w.file, w.function) for w in lines if _METRIC.search(w.text)} - step_functions(view)
+    grown = [w for w in lines if _METRIC.search(w.text) or (w.file, w.function) in within]
     return (drift, grown[: view.policy.max_where]) if grown else None

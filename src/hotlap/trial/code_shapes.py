@@ -1,5 +1,5 @@
 """Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop or with
-each call, loops over samples, tensors made on the host.
+each call, loops over samples, tensors made on the host; and where a framework is told how often to validate.
 
 A shape is no finding: a cause wants samples of the script's stacks on its lines as well.
 """
@@ -19,6 +19,8 @@ _MAKERS = {
     "tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "eye",
     "linspace",
 }  # fmt: skip
+_VALIDATE = {"val_check_interval", "check_val_every_n_epoch", "eval_steps"}
+"""Arguments of Lightning's Trainer and of transformers' TrainingArguments."""
 _TEXT = 200
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -27,7 +29,7 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
     """All shapes of one file; ``file`` is left empty."""
     found: list[CodeShape] = []
 
-    def add(kind: str, node: ast.stmt | ast.expr, function: str, spared: set[int], detail: str) -> None:
+    def add(kind: str, node: ast.stmt | ast.expr | ast.keyword, function: str, spared: set[int], detail: str) -> None:
         text = lines[node.lineno - 1].strip()[:_TEXT] if node.lineno <= len(lines) else ""
         found.append(CodeShape(kind, "", node.lineno, function, frozenset(spared), text, detail))
 
@@ -37,6 +39,8 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
             add("attention-by-hand", use, name, used, detail)
         for grown, target in _growing_by_calls(body, cut):
             add("repeated-cat", grown, name, _span(grown), target)
+        for told in (n for n in _own(body) if isinstance(n, ast.keyword) and n.arg in _VALIDATE):
+            add("validation-cadence", told, name, {told.lineno}, str(told.arg))
         batch = _batch_sizes(body)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
             for grown, target in _growing(loop):
