@@ -107,12 +107,27 @@ def test_tensors_made_on_the_host() -> None:
     assert [s.line for s in find_shapes(ast.parse(outside), outside.split("\n"))] == [3]
 
 
-def test_the_cadence_that_a_framework_is_told() -> None:
-    (found,) = shapes("""
+def test_options_by_which_a_framework_is_told() -> None:
+    found = shapes("""
         trainer = L.Trainer(
             max_steps=100,
             val_check_interval=5,
+            detect_anomaly=True,
         )
+        TrainingArguments(save_steps=2)
     """)
-    assert (found.kind, found.line, found.text) == ("validation-cadence", 4, "val_check_interval=5,")
-    assert kinds("Trainer(max_steps=100, logger=None)") == set()
+    assert [(s.kind, s.line, s.text) for s in found] == [
+        ("validation-cadence", 4, "val_check_interval=5,"),
+        ("autograd-debug", 5, "detect_anomaly=True,"),
+        ("checkpoint-blocking", 7, "TrainingArguments(save_steps=2)"),
+    ]
+    assert kinds("Trainer(max_steps=100, logger=None, detect_anomaly=False, check_val_every_n_epoch=None)") == set()
+
+
+def test_a_window_that_is_rolled_entry_by_entry() -> None:
+    (found,) = shapes("""
+        for key in keys:
+            self.bank = torch.cat([self.bank[1:], key.unsqueeze(0)])
+    """)
+    assert (found.kind, found.line, found.detail) == ("repeated-cat", 3, "self.bank")
+    assert kinds("self.bank = torch.cat([self.bank[len(keys):], keys])") == set(), "once per call it is one copy"

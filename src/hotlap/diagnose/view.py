@@ -139,6 +139,10 @@ class View:
         where = user_where(self.timeline, frame_id=row.frame)
         return [where] if where else []
 
+    def option_where(self, cause: str) -> list[Where]:
+        """The lines by which a framework was told to do what the cause is about."""
+        return [Where(s.file, s.line, s.function, s.text) for s in self.timeline.shapes if s.kind == cause]
+
     def event_where(self, kind: str) -> list[Where]:
         """The user's lines that began events of a kind, most seconds first; the caller of the first stands second.
 

@@ -1,5 +1,5 @@
 """Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop or with
-each call, loops over samples, tensors made on the host; and where a framework is told how often to validate.
+each call, loops over samples, tensors made on the host; and options by which a framework was told what costs time.
 
 A shape is no finding: a cause wants samples of the script's stacks on its lines as well.
 """
@@ -19,8 +19,12 @@ _MAKERS = {
     "tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "eye",
     "linspace",
 }  # fmt: skip
-_VALIDATE = {"val_check_interval", "check_val_every_n_epoch", "eval_steps"}
-"""Arguments of Lightning's Trainer and of transformers' TrainingArguments."""
+_OPTIONS = {
+    "val_check_interval": "validation-cadence", "check_val_every_n_epoch": "validation-cadence",
+    "eval_steps": "validation-cadence", "save_steps": "checkpoint-blocking",
+    "every_n_train_steps": "checkpoint-blocking", "detect_anomaly": "autograd-debug",
+}  # fmt: skip
+"""Arguments of Lightning's Trainer and ModelCheckpoint and of transformers' TrainingArguments, and their causes."""
 _TEXT = 200
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -39,11 +43,12 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
             add("attention-by-hand", use, name, used, detail)
         for grown, target in _growing_by_calls(body, cut):
             add("repeated-cat", grown, name, _span(grown), target)
-        for told in (n for n in _own(body) if isinstance(n, ast.keyword) and n.arg in _VALIDATE):
-            add("validation-cadence", told, name, {told.lineno}, str(told.arg))
+        for told in (n for n in _own(body) if isinstance(n, ast.keyword) and n.arg in _OPTIONS):
+            if not (isinstance(told.value, ast.Constant) and not told.value.value):  # False, None, 0: switched off
+                add(_OPTIONS[str(told.arg)], told, name, {told.lineno}, str(told.arg))
         batch = _batch_sizes(body)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
-            for grown, target in _growing(loop):
+            for grown, target in _growing(loop, rolling=True):
                 add("repeated-cat", grown, name, _span(grown), target)
             bound = _over_samples(loop, batch)
             if bound:
@@ -85,8 +90,8 @@ def _called(call: ast.expr) -> tuple[str, str]:
     return "", ""
 
 
-def _growing(inside: ast.stmt) -> Iterator[tuple[ast.Assign, str]]:
-    """``x = torch.cat([x, ...])`` and its kin."""
+def _growing(inside: ast.stmt, rolling: bool = False) -> Iterator[tuple[ast.Assign, str]]:
+    """``x = torch.cat([x, ...])`` and its kin; ``rolling``: ``x = torch.cat([x[1:], ...])`` too."""
     for node in ast.walk(inside):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
@@ -95,6 +100,8 @@ def _growing(inside: ast.stmt) -> Iterator[tuple[ast.Assign, str]]:
             continue
         target = ast.unparse(node.targets[0])
         parts = [p for a in node.value.args[:2] for p in (a.elts if isinstance(a, ast.List | ast.Tuple) else [a])]
+        if rolling:
+            parts = [part.value if isinstance(part, ast.Subscript) else part for part in parts]
         if target in (ast.unparse(part) for part in parts):
             yield node, target
 

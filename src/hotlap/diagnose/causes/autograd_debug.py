@@ -29,7 +29,8 @@ def find(view: View) -> Finding | None:
     prior = (policy.autograd_debug_prior if "anomaly" in on else 0.0) + policy.profiler_prior * frac
     rows = [row for row in view.setting_rows("debug") if any(row.value.get(key) for key in on)]
     where = view.setting_where(rows[-1]) if rows else []
-    where = (where + lines)[: policy.max_where]
+    option = view.option_where(CAUSE) if "anomaly" in on else []
+    where = (option + where + lines)[: policy.max_where]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     what = " and ".join(_NAMES[key] for key in on)
     compute_s = view.compute_s * prior

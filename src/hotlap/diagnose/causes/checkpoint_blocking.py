@@ -14,7 +14,8 @@ def find(view: View) -> Finding | None:
     """The checkpoint phase at its cadence, and saves by other means that the stacks show in the residual."""
     work = view.times.checkpoint
     other_s, book = residual_seconds(view, "checkpoint")
-    where = view.event_where("checkpoint") or book.lines(view.policy.max_where)
+    lines = view.event_where("checkpoint") or book.lines(view.policy.max_where)
+    where = [*view.option_where(CAUSE), *lines][: view.policy.max_where]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     every = f"every {work.every:.0f} steps" if work.every else "in the steps seen"
     evidence = {**cadence_evidence(view, work), "residual_s": other_s}

@@ -26,6 +26,6 @@ def find(view: View) -> Finding | None:
         f"read: {name} is copied whole at {where[0].file}:{where[0].line} each time."
     )
     return view.finding(
-        CAUSE, sum(on.seconds for on in found) * prior, advice, where, detail=f"{name} grows by copies",
+        CAUSE, sum(on.seconds for on in found) * prior, advice, where, detail=f"{name} is copied whole each time",
         phase=max(phases, key=lambda p: found[0].book.phase(p).total()), evidence=evidence,
     )  # fmt: skip

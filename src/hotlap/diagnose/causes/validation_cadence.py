@@ -7,7 +7,7 @@ from typing import Any
 from hotlap.diagnose.cadence import cadence_advice, cadence_evidence
 from hotlap.diagnose.validating import metric_lines, validation_parts, validation_settings
 from hotlap.diagnose.view import View
-from hotlap.records.findings import Finding, Where
+from hotlap.records.findings import Finding
 
 CAUSE = "validation-cadence"
 
@@ -33,8 +33,7 @@ def _more(view: View, parts: dict[str, float], loader: dict[str, int | None]) ->
 def find(view: View) -> Finding | None:
     """Validation's cost at its own cadence; where a framework was told the cadence, that line comes first."""
     work = view.times.validation
-    told = [Where(s.file, s.line, s.function, s.text) for s in view.timeline.shapes if s.kind == CAUSE]
-    where = [*told, *view.event_where("validation")][: view.policy.max_where]
+    where = [*view.option_where(CAUSE), *view.event_where("validation")][: view.policy.max_where]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     every = f"every {work.every:.0f} steps" if work.every else "in the steps seen"
     parts, loader = validation_parts(view), validation_settings(view)
