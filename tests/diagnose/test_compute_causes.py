@@ -20,6 +20,9 @@ def test_denormals_by_where_they_are() -> None:
     slow = TimelineBuilder().steps(60, **{**COMPUTE, "optimizer": 0.01})
     assert causes(slow.setting("denormals", weights=0.0, gradients=0.0, state=0.5))["denormals"].phase == "optimizer"
     assert "denormals" not in causes(healthy().setting("denormals", weights=0.0, gradients=0.0001, state=0.0))
+    inputs = causes(healthy().setting("inputs", calls=3, shapes=1, denormal_frac=0.4))["denormals"]
+    assert inputs.phase == "forward" and "inputs" in inputs.detail and inputs.share > 0.1
+    assert "denormals" not in causes(healthy().setting("inputs", calls=3, shapes=1))
     on_device = TimelineBuilder("NVIDIA H200").steps(60, **COMPUTE).setting("denormals", weights=0.5)
     assert "denormals" not in causes(on_device)
 

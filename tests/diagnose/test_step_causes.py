@@ -8,6 +8,7 @@ from diagnose_scripts import COMPUTE, LOADER, causes, healthy
 from hotlap.diagnose.notes import make_notes
 from hotlap.diagnose.policy import DEFAULT
 from hotlap.diagnose.view import look
+from hotlap.records.findings import Finding
 from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 MAIN = ("train.py", 95, "main", "evaluate(model)")
@@ -210,6 +211,18 @@ def test_drift_is_a_change_point() -> None:
     faster = TimelineBuilder().steps(60, data_wait=0.03, **COMPUTE).steps(60, data_wait=0.001, **COMPUTE)
     assert "drift" not in causes(faster)
     assert not causes(healthy())
+
+
+def test_a_growth_with_a_jump_of_noise_in_it_is_a_growth() -> None:
+    def run(slope: float) -> dict[str, Finding]:
+        builder = TimelineBuilder()
+        for i in range(240):
+            busy = 0.02 if i >= 120 else 0.0
+            builder.steps(1, **{**COMPUTE, "residual": 0.004 + slope * i + busy})
+        return causes(builder)
+
+    assert "growing-step" in run(0.00008) and "drift" not in run(0.00008)
+    assert "drift" in run(0.0) and "growing-step" not in run(0.0)
 
 
 def faulting(each_step: int, system_s: float | None = None) -> TimelineBuilder:

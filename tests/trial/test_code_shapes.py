@@ -131,3 +131,29 @@ def test_a_window_that_is_rolled_entry_by_entry() -> None:
     """)
     assert (found.kind, found.line, found.detail) == ("repeated-cat", 3, "self.bank")
     assert kinds("self.bank = torch.cat([self.bank[len(keys):], keys])") == set(), "once per call it is one copy"
+
+
+def test_batches_filled_up_to_one_length() -> None:
+    (found,) = shapes("""
+        ids = torch.full((len(rows), self.longest), PAD)
+        for i, row in enumerate(rows):
+            ids[i, : len(row)] = row
+        total = torch.zeros(3)
+        for i in range(3):
+            total[i] = 1
+    """)
+    assert (found.kind, found.line, found.detail) == ("padding", 2, "ids")
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("net = build(3).double()", True),
+        ("torch.set_default_dtype(torch.float64)", True),
+        ("net.to(dtype=torch.double)", True),
+        ("x = torch.zeros(3, dtype=torch.float64)", False),
+        ("net = build(3).to(torch.float32)", False),
+    ],
+)
+def test_double_precision(body: str, found: bool) -> None:
+    assert ("precision" in kinds(body)) == found

@@ -55,9 +55,10 @@ def find_drift(view: View) -> Drift | None:
 
 
 def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | None:
-    """A steady growth, or one change for the worse; None when the step time holds (getting faster is warming up).
+    """A steady growth (also with a jump in it), or one change for the worse; None when the step time holds.
 
-    Steps are blocked, and blocks averaged, so that a loader's bursts do not look like change.
+    Getting faster is warming up. Steps are blocked, and blocks averaged, so that a loader's bursts do not look like
+    change.
     """
     blocks = _blocks(rows, policy.max_blocks)
     if len(blocks) < policy.min_blocks:
@@ -72,7 +73,11 @@ def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | Non
     early = [row for block in blocks[:third] for row in block]
     late = [row for block in blocks[-third:] for row in block]
     grows = grown >= policy.growth_frac * max(start, 1e-9) and mann_kendall_z(means) >= policy.trend_z
-    if grows and (point is None or line_cost <= point.cost):
+    beside = point is not None and all(
+        len(side) >= policy.min_side and mann_kendall_z(side) >= policy.side_z
+        for side in (means[: point.index], means[point.index :])
+    )
+    if grows and (point is None or line_cost <= point.cost or beside):
         phase, _ = _grown_phase(phases, early, late)
         return Drift(early[0].i, max(0.0, fitted[0]), fitted[-1], phase, growing=True)
     if point is None or point.before <= 0.0:

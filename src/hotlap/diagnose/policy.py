@@ -73,6 +73,8 @@ class Policy:
     values that are normal ..."""
     denormal_update_factor: float = 7.0
     """... and in operations element by element, as an optimizer's (8.5 against 1.2 ms measured)."""
+    denormal_inputs_prior: float = 0.5
+    """Part of the compute in the layer that takes the inputs. Prior: a guess between all of it and next to nothing."""
     small_compute_s: float = 0.002
     """On a CPU, compute per step below which Python and dispatch bound it, so that no type or layout helps ..."""
     full_compute_s: float = 0.012
@@ -146,6 +148,11 @@ class Policy:
     """Growth of the step over the recorded window from which steps count as growing."""
     trend_z: float = 3.0
     """Mann-Kendall z (standard normal under no trend) wanted for a growth: 1 in 700 by chance."""
+    side_z: float = 1.64
+    """... and on each side of the best change point for a growth that noise makes look like one change: 1 in 20 each by
+    chance, 1 in 400 both."""
+    min_side: int = 6
+    """Blocks of a side below which its growth is not asked for."""
     change_frac: float = 0.15
     """Change of the step time from which a change point is drift."""
     change_mads: float = 4.0

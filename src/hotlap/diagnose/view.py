@@ -140,7 +140,7 @@ class View:
         return [where] if where else []
 
     def option_where(self, cause: str) -> list[Where]:
-        """The lines by which a framework was told to do what the cause is about."""
+        """The lines whose source says that the script asked for what the cause is about: an option, a type, a size."""
         return [Where(s.file, s.line, s.function, s.text) for s in self.timeline.shapes if s.kind == cause]
 
     def event_where(self, kind: str) -> list[Where]:

@@ -24,13 +24,16 @@ RUN, RUNS = 64, 4
 _EXPONENT, _MANTISSA = 0x7F800000, 0x007FFFFF
 
 
-def share_of_denormals(torch: Any, tensors: Iterable[Any]) -> float | None:
-    """Share of denormal values in a sample of plain dense fp32 tensors on the CPU; None when there is none of those."""
+def share_of_denormals(torch: Any, tensors: Iterable[Any], runs: int = RUNS) -> float | None:
+    """Share of denormal values in a sample of plain dense fp32 tensors on the CPU; None when there is none of those.
+
+    ``runs``: how many stretches of each tensor are read.
+    """
     plain = (torch.Tensor, torch.nn.Parameter)
     usable = [t for t in tensors if type(t) in plain and _readable(torch, t)]
     seen = found = 0
     for tensor in usable[:: max(1, len(usable) // TENSORS)]:
-        values = _sample(tensor)
+        values = _sample(tensor, runs)
         seen += len(values)
         found += sum(1 for v in values if not v & _EXPONENT and v & _MANTISSA)
     return found / seen if seen else None
@@ -43,13 +46,13 @@ def _readable(torch: Any, tensor: Any) -> bool:
     return bool(dense and tensor.numel() and tensor.data_ptr())
 
 
-def _sample(tensor: Any) -> array.array[int]:
+def _sample(tensor: Any, most_runs: int) -> array.array[int]:
     size, address = tensor.numel(), tensor.data_ptr()
     values = array.array("I")
-    runs = RUNS if size > RUN * RUNS else 1
+    runs = most_runs if size > RUN * most_runs else 1
     for number in range(runs):
         first = number * (size - min(size, RUN)) // max(1, runs - 1)
-        values.frombytes(ctypes.string_at(address + 4 * first, 4 * min(size, RUN if runs > 1 else RUN * RUNS)))
+        values.frombytes(ctypes.string_at(address + 4 * first, 4 * min(size, RUN if runs > 1 else RUN * most_runs)))
     return values
 
 

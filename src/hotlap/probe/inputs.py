@@ -1,4 +1,4 @@
-"""What the outermost modules are given in training: how many shapes, and how much of it is padding."""
+"""What the outermost modules are given in training: how many shapes, how much of it is padding, how much denormal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import sys
 from typing import Any
 
 from hotlap.probe.context import Context
+from hotlap.probe.denormals import share_of_denormals
 from hotlap.records.rows import Setting
 
 __all__ = ["Inputs", "padding_frac", "tensors_given"]
 
+RUNS = 32
+"""Stretches of each tensor in which denormals are looked for: a batch has them in some samples, at some ends."""
 LARGEST = 1 << 24
 """Elements of a tensor above which its padding is not counted: that would take longer than a watched step may."""
 
@@ -60,6 +63,7 @@ class Inputs:
         self.ctx = ctx
         self._shapes: dict[int, dict[tuple[Any, ...], int]] = {}
         self._padding: list[float] = []
+        self._denormal: list[float] = []
 
     def see(self, module: Any, named: dict[str, Any]) -> None:
         """Tensors of one outermost call, unless the first comes from another module (as a loss' does).
@@ -81,6 +85,7 @@ class Inputs:
         counted = [f for f in found if f is not None]
         if counted:
             self._padding.append(max(counted))
+        self._denormal.append(share_of_denormals(torch, given, RUNS) or 0.0)
 
     def tell(self) -> None:
         """Say what was seen, if anything was: of the module that was given most shapes."""
@@ -94,5 +99,7 @@ class Inputs:
                 "usual": [list(s) for s in usual],
                 "padding_frac": padding,
             }
+            if any(self._denormal):
+                value["denormal_frac"] = round(sum(self._denormal) / len(self._denormal), 4)
             self.ctx.rec.emit(Setting("inputs", value))
-        self._shapes, self._padding = {}, []
+        self._shapes, self._padding, self._denormal = {}, [], []

@@ -1,5 +1,6 @@
 """Shapes of source that cost time, found by syntax alone: attention written out, tensors that grow in a loop or with
-each call, loops over samples, tensors made on the host; and options by which a framework was told what costs time.
+each call, loops over samples, tensors made on the host; batches filled up to one length, double precision; and options
+by which a framework was told what costs time.
 
 A shape is no finding: a cause wants samples of the script's stacks on its lines as well.
 """
@@ -46,6 +47,11 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
         for told in (n for n in _own(body) if isinstance(n, ast.keyword) and n.arg in _OPTIONS):
             if not (isinstance(told.value, ast.Constant) and not told.value.value):  # False, None, 0: switched off
                 add(_OPTIONS[str(told.arg)], told, name, {told.lineno}, str(told.arg))
+        for node in (n for n in _own(body) if isinstance(n, ast.Assign | ast.Expr | ast.Return)):
+            if _doubles(node):
+                add("precision", node, name, _span(node), "float64")
+        for filled in _filled_up(body):
+            add("padding", filled, name, _span(filled), ast.unparse(filled.targets[0]))
         batch = _batch_sizes(body)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
             for grown, target in _growing(loop, rolling=True):
@@ -162,6 +168,33 @@ def _over_samples(loop: ast.AST, batch: set[str]) -> str:
             if isinstance(lower, ast.Name) and lower.id == index and isinstance(node.ctx, ast.Load):
                 return ast.unparse(loop.iter)
     return ""
+
+
+def _doubles(statement: ast.AST) -> bool:
+    """``net.double()``, ``torch.set_default_dtype(torch.float64)``, ``net.to(torch.float64)``."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            told = [ast.unparse(a) for a in [*node.args, *(k.value for k in node.keywords)]]
+            wide = "torch.float64" in told or "torch.double" in told
+            if (node.func.attr == "double" and not told) or (node.func.attr in ("to", "set_default_dtype") and wide):
+                return True
+    return False
+
+
+def _filled_up(body: list[ast.stmt]) -> Iterator[ast.Assign]:
+    """``x = torch.zeros(...)`` of a function that then puts the samples into it one by one: ``x[i, :n] = sample``."""
+    own = list(_own(body))
+    filled = {
+        ast.unparse(target.value)
+        for loop in own if isinstance(loop, ast.For)
+        for node in ast.walk(loop) if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Tuple)
+        and any(isinstance(part, ast.Slice) for part in target.slice.elts)
+    }  # fmt: skip
+    for node in (n for n in own if isinstance(n, ast.Assign)):
+        if _called(node.value)[1] in _MAKERS and ast.unparse(node.targets[0]) in filled:
+            yield node
 
 
 def _host_made(inside: ast.AST) -> Iterator[ast.Call]:

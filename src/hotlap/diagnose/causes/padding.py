@@ -20,7 +20,8 @@ def find(view: View) -> Finding | None:
     if padding < view.policy.padding_min_frac:
         return None
     shapes, prior = max(int(value.get("shapes") or 1) for value in rows), view.policy.padding_prior
-    where = wait_where(view, "collate") or view.forward_where()
+    filled = [*view.option_where(CAUSE), *wait_where(view, "collate")]
+    where = (filled or view.forward_where())[: view.policy.max_where]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     to = "one size for all batches" if shapes == 1 else "the longest sample of each batch"
     evidence = {"padding_frac": padding, "shapes": shapes, "usual": rows[-1].get("usual")}

@@ -57,7 +57,7 @@ def find(view: View) -> Finding | None:
 
 def _double(view: View) -> Finding | None:
     """Twice the width, half the speed: vector units and memory take half as many numbers (a GPU for games: 1 in 64)."""
-    where = view.forward_where()
+    where = [*view.option_where(CAUSE), *view.forward_where()][: view.policy.max_where]
     seconds = view.policy.double_frac * view.compute_s * view.compute_bound
     advice = "Train in float32: model.float(), and inputs as float32 (numpy's default is float64)."
     evidence = {"dtype": "float64", "faster": "float32", "compute_s": view.compute_s, "basis": "prior"}
