@@ -59,6 +59,13 @@ def test_denormals_in_a_real_training(watched: Any) -> None:
     assert finding.evidence["weights_frac"] > 0.3 and finding.share > 0.2
 
 
+def test_denormal_inputs_in_a_real_training(watched: Any) -> None:
+    given = SMALL.format(value=0.01).replace("x, y = torch.randn(64, 256)", "x, y = torch.full((64, 256), 1e-40)")
+    timeline, _ = watched(given)
+    assert "inputs" in causes(timeline)["denormals"].detail
+    assert {r.value["denormal_frac"] for r in timeline.setting if r.name == "inputs"} == {1.0}
+
+
 def test_small_numbers_are_no_denormals(watched: Any) -> None:
     timeline, _ = watched(SMALL.format(value=1e-4))
     assert "denormals" not in causes(timeline)
