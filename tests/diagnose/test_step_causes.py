@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from diagnose_scripts import COMPUTE, LOADER, causes, healthy
 
+from hotlap.diagnose.diagnose import diagnose
 from hotlap.diagnose.notes import make_notes
 from hotlap.diagnose.policy import DEFAULT
+from hotlap.diagnose.surroundings import Around
 from hotlap.diagnose.view import look
-from hotlap.records.findings import Finding
+from hotlap.records.findings import Finding, Findings
 from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 MAIN = ("train.py", 95, "main", "evaluate(model)")
@@ -211,6 +213,23 @@ def test_drift_is_a_change_point() -> None:
     faster = TimelineBuilder().steps(60, data_wait=0.03, **COMPUTE).steps(60, data_wait=0.001, **COMPUTE)
     assert "drift" not in causes(faster)
     assert not causes(healthy())
+
+
+def test_a_change_that_came_with_a_neighbour_is_the_neighbours() -> None:
+    def run(before: float, after: float) -> Findings:
+        builder = TimelineBuilder().steps(100, **COMPUTE).steps(100, **{**COMPUTE, "backward": 0.03})
+        timeline = builder.build()
+        first, split, last = timeline.step[0].t, timeline.step[100].t, timeline.step[-1].t
+        around = [
+            Around(t, others_cores=before if t <= split else after)
+            for t in range(first + 1, last, (last - first) // 10)
+        ]
+        return diagnose(timeline, cpu_machine(), "train.py", around=around)
+
+    quiet, busy = run(0.1, 0.1), run(0.1, 0.9)
+    assert "drift" in {f.cause for f in quiet.findings} and not [n for n in quiet.notes if "took" in n]
+    assert "drift" not in {f.cause for f in busy.findings}
+    assert [n for n in busy.notes if "other processes took 0.9 of 2 cores (0.1 before)" in n]
 
 
 def test_a_growth_with_a_jump_of_noise_in_it_is_a_growth() -> None:

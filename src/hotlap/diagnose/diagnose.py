@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hotlap.diagnose.drift import find_drift
 from hotlap.diagnose.notes import make_notes
 from hotlap.diagnose.order import in_order
@@ -10,6 +12,7 @@ from hotlap.diagnose.policy import DEFAULT, Policy
 from hotlap.diagnose.registry import all_causes
 from hotlap.diagnose.script import read_script
 from hotlap.diagnose.step_model import fit_step_model
+from hotlap.diagnose.surroundings import Around
 from hotlap.diagnose.view import View, look
 from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings, Throughput
@@ -32,12 +35,16 @@ def _throughput(view: View) -> Throughput:
     )
 
 
-def diagnose(timeline: Timeline, machine: Machine, name: str, policy: Policy = DEFAULT) -> Findings:
+def diagnose(
+    timeline: Timeline, machine: Machine, name: str, policy: Policy = DEFAULT, around: Sequence[Around] = ()
+) -> Findings:
     """What a timeline means. ``name`` is what the script is called in the document.
+
+    ``around``: what the machine did beside the training, where Hotlap looked.
 
     Raises HotlapError when fewer than ``policy.min_steady_steps`` steady steps were seen.
     """
-    view = look(timeline, machine, policy)
+    view = look(timeline, machine, policy, around)
     if view.steady.steps < policy.min_steady_steps:
         seen = timeline.n_steps
         raise HotlapError(

@@ -9,12 +9,13 @@ from statistics import median
 from hotlap.diagnose.phases import PERIODIC, core_ns, mean_s
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.stacks import StackBook, collect, sampling_period_ns
+from hotlap.diagnose.surroundings import change_around
 from hotlap.diagnose.trend import change_point, mann_kendall_z, theil_sen
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Drift, Where
 from hotlap.records.rows import Step
 
-__all__ = ["Grown", "drift_in", "find_drift", "grown_lines"]
+__all__ = ["Grown", "drift_in", "find_drift", "grown_lines", "neighbours_since"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,16 @@ def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | Non
     right = [row for block in blocks[point.index :] for row in block]
     phase, _ = _grown_phase(phases, left, right)
     return Drift(right[0].i, point.before, point.after, phase, growing=False)
+
+
+def neighbours_since(view: View, drift: Drift) -> tuple[float, float] | None:
+    """Cores that others took before and after a change for the worse, where they came with it."""
+    rows = view.steady.rows
+    split_ns = next((row.t for row in rows if row.i >= drift.at_step), None)
+    if split_ns is None or drift.growing or drift.after_s <= drift.before_s:
+        return None
+    change = change_around(view.around, view.start_ns, split_ns, rows[-1].t + rows[-1].w)
+    return change.others_cores if change.neighbours(view.machine.cores, view.policy) else None
 
 
 def _within(values: list[float]) -> float:

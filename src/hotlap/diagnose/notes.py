@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
+from hotlap.diagnose.drift import find_drift, neighbours_since
 from hotlap.diagnose.sites import calls, collect_calls
 from hotlap.diagnose.view import View
 from hotlap.diagnose.worker_notes import worker_notes
@@ -13,13 +14,20 @@ __all__ = ["make_notes"]
 
 
 def make_notes(view: View) -> list[str]:
-    """Sentences: probes that failed, phases not measured, gaps in telemetry, memory growth, a short run."""
+    """Sentences: probes that failed, neighbours, phases not measured, gaps in telemetry, memory growth, a short run."""
     timeline = view.timeline
     notes = [f"{note.what}: {note.why}" for worker in [timeline, *timeline.workers] for note in worker.note]
     notes = list(dict.fromkeys(notes))
     if view.steady.steps < view.policy.short_run_steps:
         notes.append(
             f"Only {view.steady.steps} steady steps were seen; shares are rough below {view.policy.short_run_steps}."
+        )
+    drift = find_drift(view)
+    taken = neighbours_since(view, drift) if drift is not None else None
+    if drift is not None and taken is not None:
+        notes.append(
+            f"From step {drift.at_step} on other processes took {taken[1]:.1f} of {view.machine.cores} cores "
+            f"({taken[0]:.1f} before), and steps got slower. Shares are of both parts: measure again when it is quiet."
         )
     missing = [p for p in ("data_wait", "forward", "backward", "optimizer") if view.times.phase_s.get(p) is None]
     if missing:

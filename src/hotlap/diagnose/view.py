@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -14,6 +15,7 @@ from hotlap.diagnose.script import loader_facts, setting
 from hotlap.diagnose.shares import Times, measure
 from hotlap.diagnose.stacks import Sampled, StackBook, collect, user_caller, user_where
 from hotlap.diagnose.steady import Steady, find_steady
+from hotlap.diagnose.surroundings import Around
 from hotlap.records.findings import Finding, LoaderFacts, Where
 from hotlap.records.machine import Machine
 from hotlap.records.rows import Event, Frame, Setting
@@ -37,6 +39,8 @@ class View:
     loader: LoaderFacts | None
     loading: Loading | None
     start_ns: int
+    around: Sequence[Around] = ()
+    """What the machine did beside the training, where Hotlap looked."""
 
     @property
     def workers(self) -> int:
@@ -180,7 +184,7 @@ class View:
         return {"stacks": stacks} if stacks else {}
 
 
-def look(timeline: Timeline, machine: Machine, policy: Policy) -> View:
+def look(timeline: Timeline, machine: Machine, policy: Policy, around: Sequence[Around] = ()) -> View:
     """Digest a timeline. Raises nothing on odd ones: what was not measured is None or empty."""
     phases = phase_names(timeline.header.phases)
     rows = sorted(timeline.step, key=lambda row: row.i)
@@ -202,4 +206,5 @@ def look(timeline: Timeline, machine: Machine, policy: Policy) -> View:
         loader=loader,
         loading=measure_loading(timeline, times, start_ns, workers, policy),
         start_ns=start_ns,
+        around=around,
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hotlap.diagnose.surroundings import Around
 from hotlap.trial.neighbours import CpuLook, between, look
 from hotlap.trial.tree import cpu_s
 
-__all__ = ["Surroundings"]
+__all__ = ["Surroundings", "looking_around"]
 
 _VMSTAT = Path("/proc/vmstat")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -78,3 +81,31 @@ class Surroundings:
             "throttled_us": quota.get("throttled_usec"),
             "thermal": int(thermal) if thermal.isdigit() else None,
         }
+
+
+@contextmanager
+def looking_around(every_s: float = 1.0) -> Iterator[tuple[Callable[[int], None], list[Around]]]:
+    """A function that is to be told the script's process id, and what is seen from then on until the context ends."""
+    seen: list[Around] = []
+    enough = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def start(pid: int) -> None:
+        thread = threading.Thread(target=watch, args=(pid,), name="hotlap-surroundings", daemon=True)
+        threads.append(thread)
+        thread.start()
+
+    def watch(pid: int) -> None:
+        surroundings = Surroundings(pid)
+        with suppress(OSError, ValueError):  # what cannot be read is not known, and the script's run goes on
+            while not enough.wait(every_s):
+                around = surroundings.look()
+                if around is not None:
+                    seen.append(around)
+
+    try:
+        yield start, seen
+    finally:
+        enough.set()
+        for thread in threads:
+            thread.join()

@@ -10,11 +10,14 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 
 from hotlap.cli.arguments import add_measuring, measuring_options
 from hotlap.cli.prepare import new_run
 from hotlap.cli.show import console, publish
 from hotlap.diagnose.diagnose import diagnose
+from hotlap.diagnose.surroundings import Around
+from hotlap.guard.look_around import looking_around
 from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.lap.baseline import script_name
@@ -53,14 +56,14 @@ def execute(args: argparse.Namespace) -> int:
     started = time.monotonic()
     outcome = Outcome()
     machine: Machine | None = None
-    code = 0
+    code, around = 0, list[Around]()
     try:
         if not short:
-            code = _watch(command, folder)
+            code, around = _watch(command, folder)
         machine = read_machine(sandbox=sandbox.available())
         folder.write("machine.json", machine)
         if not short:
-            outcome.findings = _findings(folder, machine, command, code)
+            outcome.findings = _findings(folder, machine, command, code, around)
             folder.write("findings.json", outcome.findings)
         _confirm(options, machine, folder, outcome, required=short)
         run.status = "finished"
@@ -96,13 +99,14 @@ def _say(text: str) -> None:
     print(f"hotlap: {text}", file=sys.stderr)
 
 
-def _watch(command: list[str], folder: RunFolder) -> int:
+def _watch(command: list[str], folder: RunFolder) -> tuple[int, list[Around]]:
     timeline_dir = folder.timeline_dir("run")
     call = Call(timeline_dir=str(timeline_dir), mode="watch", host_pid=os.getpid(), cores=os.cpu_count() or 1)
-    return run_script(command, door.environment(call))
+    with looking_around() as (started, around):
+        return run_script(command, door.environment(call), started), around
 
 
-def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int) -> Findings:
+def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int, around: Sequence[Around]) -> Findings:
     timeline_dir = folder.path / "timelines" / "run"
     timeline = training_timeline(timeline_dir)
     if timeline is None:
@@ -120,7 +124,7 @@ def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int
             "Hotlap watches `optimizer.step()` in any Python process below the command (not with `python -I` or `-E`).",
             EXIT_FAILED,
         )
-    return diagnose(annotate(timeline), machine, script_name(command))
+    return diagnose(annotate(timeline), machine, script_name(command), around=around)
 
 
 def _confirm(options: Options, machine: Machine, folder: RunFolder, outcome: Outcome, *, required: bool) -> None:

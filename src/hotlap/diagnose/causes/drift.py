@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotlap.diagnose.drift import find_drift, grown_lines
+from hotlap.diagnose.drift import find_drift, grown_lines, neighbours_since
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -10,9 +10,12 @@ CAUSE = "drift"
 
 
 def find(view: View) -> Finding | None:
-    """One change point after which steps are slower; the phase that grew and its lines name the cause."""
+    """One change point after which steps are slower; the phase that grew and its lines name the cause.
+
+    None where others took cores from then on that they had left alone before: that is said in a note.
+    """
     drift = find_drift(view)
-    if drift is None or drift.growing or drift.after_s <= drift.before_s:
+    if drift is None or drift.growing or drift.after_s <= drift.before_s or neighbours_since(view, drift) is not None:
         return None
     rows = view.steady.rows
     slow = [row for row in rows if row.i >= drift.at_step]
