@@ -93,10 +93,17 @@ def test_a_single_run_is_told_as_one() -> None:
 
 
 def test_a_simulated_device_is_never_told_as_measured() -> None:
-    row = {"name": "slow", "samples_per_s": 10.0, "of_roof": 0.5}
+    row = {"name": "slow", "samples_per_s": 10.0, "of_roof": 0.5, "steps_of_roof": 0.6, "turns": 1}
     row |= {key: {"median": 1.0, "lowest": 1.0, "highest": 1.0} for key in ("factor", "cumulated")}
     figures = {"rows": [row], "presets": [], "failed": {}, "simulated": True, "about": "SIMULATED A100: …"}
     said = told("ladder_x_a100_simulated", {"figures": figures})
     assert said.after.startswith("**SIMULATED device, not measured on one.**")
-    assert said.rows == [("slow", "10.0 samples/s, 1.00x [1.00x, 1.00x] over the one before, 1.00x [1.00x, 1.00x] in "
-                                  "all, 50 % of the roof")]  # fmt: skip
+    first = "10.0 samples/s, 50 % of its roof, 60 % without evaluations, checkpoints and epochs' starts"
+    assert said.rows == [("slow", first)]
+    fast = {**row, "name": "fast", "cumulated": {"median": 2.0, "lowest": 1.5, "highest": 2.5}}
+    one, three = (
+        told("ladder_x_cpu", {"figures": {**figures, "rows": [row, {**fast, "turns": turns}]}}).rows[1][1]
+        for turns in (1, 3)
+    )
+    assert one.startswith("**2.00x** of slow in one round, so no spread is known, 10.0 samples/s")
+    assert three.startswith("**2.00x [1.50x, 2.50x]** of slow in 3 rounds, 10.0 samples/s")

@@ -18,7 +18,7 @@ from hotlap.proof.metric import judge_metric
 from hotlap.proof.noninferior import LEVEL, judge
 from hotlap.proof.over_seeds import over_seeds
 from hotlap.proof.sooner import time_to_quality
-from hotlap.proof.speedup import UNKNOWN_LAUNCH_FRAC, ratio_interval
+from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
 from hotlap.proof.verdict import same_bits
 from hotlap.records.proof import Quality
 from hotlap.records.seed_proof import ArmRun, MetricQuality, SeedRuns, Stop, TimeToQuality, Word
@@ -80,7 +80,7 @@ def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
     whole = all("stopped" not in (runs.baseline.status, runs.candidate.status) for runs in used)
     speedup = over_seeds(ratios(used, whole))
     speed: Word = "not proved"
-    if speedup is not None:
+    if speedup is not None and len(used) >= MIN_LAUNCHES:  # fewer do not show what the machine did meanwhile
         speed = "proved" if speedup.low > 1 else "refuted" if speedup.high < 1 else "not proved"
     windows = [replace(w, launch=k) for k, runs in enumerate(used) if runs.side_by_side for w in runs.windows]
     steady = ratio_interval(windows, launch_frac=UNKNOWN_LAUNCH_FRAC)
