@@ -20,7 +20,8 @@ _SPLIT = (
 """Causes that share the one data wait between them."""
 
 
-_GROWTH = ("growing-step", "metrics-history", "drift")
+_OF_COPIES = ("growing-step", "metrics-history", "drift", "host-work")
+"""What a concatenation that grows shows as, besides under its own name."""
 _AMBIENT = "page-faults"
 """What the C library does with memory costs most trainings something, wherever they spend their time ..."""
 _AMBIENT_AT_LEAST = 2.0
@@ -68,18 +69,12 @@ def _without_echo(findings: list[Finding]) -> list[Finding]:
     """One work is told once, by its closest name.
 
     Growth, or one change (on a noisy machine it looks like one), whose first line is a concatenation that grows is the
-    concatenation's. Host work on a line that is named as growing is that growth, and a loop over samples is no other.
+    concatenation's, as is host work on that line; a loop over samples is no other loop.
     """
     copies = {(w.file, w.line) for f in findings if f.cause == "repeated-cat" for w in f.where}
     findings = [f for f in findings if not (f.cause in _GROWTH and copies & {(w.file, w.line) for w in f.where[:1]})]
-    growing = {
-        (w.file, w.line)
-        for f in findings
-        if f.cause in ("growing-step", "metrics-history", "repeated-cat")
-        for w in f.where
-    }
     findings = [
-        f for f in findings if not (f.cause == "host-work" and growing & {(w.file, w.line) for w in f.where[:1]})
+        f for f in findings if not (f.cause == "host-work" and copies & {(w.file, w.line) for w in f.where[:1]})
     ]
     over_samples = {f.evidence.get("loop") for f in findings if f.cause == "samples-loop"}
     return [f for f in findings if not (f.cause == "python-loop" and f.evidence.get("loop") in over_samples)]

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from hotlap.diagnose.surroundings import Around
@@ -97,11 +97,10 @@ def looking_around(every_s: float = 1.0) -> Iterator[tuple[Callable[[int], None]
 
     def watch(pid: int) -> None:
         surroundings = Surroundings(pid)
-        with suppress(OSError, ValueError):  # what cannot be read is not known, and the script's run goes on
-            while not enough.wait(every_s):
-                around = surroundings.look()
-                if around is not None:
-                    seen.append(around)
+        while not enough.wait(every_s):
+            around = surroundings.look()
+            if around is not None:
+                seen.append(around)
 
     try:
         yield start, seen

@@ -1,4 +1,4 @@
-"""The checksum of a pack's chunks: zlib's CRC-32, by the kernel where there is one (some ten times as fast)."""
+"""The checksum of a pack's chunks: zlib's CRC-32, by the kernel where there is one."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from hotlap.records.findings import Finding
 
 CAUSE = "attention-by-hand"
 PAGE_BYTES = 4096
+"""The smallest page in use: where pages are larger, less is claimed."""
 
 
 def find(view: View) -> Finding | None:
