@@ -72,10 +72,7 @@ def _without_echo(findings: list[Finding]) -> list[Finding]:
     concatenation's, as is host work on that line; a loop over samples is no other loop.
     """
     copies = {(w.file, w.line) for f in findings if f.cause == "repeated-cat" for w in f.where}
-    findings = [f for f in findings if not (f.cause in _GROWTH and copies & {(w.file, w.line) for w in f.where[:1]})]
-    findings = [
-        f for f in findings if not (f.cause == "host-work" and copies & {(w.file, w.line) for w in f.where[:1]})
-    ]
+    findings = [f for f in findings if not (f.cause in _OF_COPIES and copies & {(w.file, w.line) for w in f.where[:1]})]
     over_samples = {f.evidence.get("loop") for f in findings if f.cause == "samples-loop"}
     return [f for f in findings if not (f.cause == "python-loop" and f.evidence.get("loop") in over_samples)]
 
