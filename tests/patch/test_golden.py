@@ -34,7 +34,7 @@ print(model.weight.grad.tolist())
 model = torch.nn.Linear(4, 2)
 save(model, "x.pt")
 import threading
-[t.join() for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
+[t.join() for t in threading.enumerate() if "_write_all" in t.name]
 print({k: v.tolist() for k, v in torch.load("x.pt").items()})
 """,
 }
