@@ -122,6 +122,7 @@ def test_precision_needs_a_faster_type() -> None:
     assert "precision" not in causes(plain, cpu_machine())
     assert "precision" not in causes(healthy().setting("model", dtype="float32", autocast="bf16"), BF16)
     assert "precision" not in causes(healthy().setting("model", dtype="float32", stepwise_frac=0.97), BF16)
+    assert "precision" not in causes(healthy().setting("model", dtype="float32", modules=100), BF16), "dispatch"
 
 
 def test_double_precision_is_told_on_any_machine() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from hotlap.diagnose.loading import Loading, measure_loading
 from hotlap.diagnose.phases import mean_s, phase_names
 from hotlap.diagnose.policy import Policy
-from hotlap.diagnose.script import loader_facts, setting
+from hotlap.diagnose.script import loader_facts, model_facts, setting
 from hotlap.diagnose.shares import Times, measure
 from hotlap.diagnose.stacks import Sampled, StackBook, collect, user_caller, user_where
 from hotlap.diagnose.steady import Steady, find_steady
@@ -85,8 +85,11 @@ class View:
     @property
     def compute_bound(self) -> float:
         """0..1: how far compute, not dispatch, takes a step's forward and backward. 1 on a device."""
-        low, high = self.policy.small_compute_s, self.policy.full_compute_s
-        return 1.0 if self.on_device else min(1.0, max(0.0, (self.compute_s - low) / (high - low)))
+        if self.on_device:
+            return 1.0
+        low, high = self.policy.small_module_s, self.policy.full_module_s
+        modules = max(model_facts(self.timeline).get("modules") or 0, self.policy.few_modules)
+        return min(1.0, max(0.0, (self.compute_s / modules - low) / (high - low)))
 
     @property
     def torch_threads(self) -> int:
