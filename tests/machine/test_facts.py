@@ -30,6 +30,28 @@ def test_the_host_does_not_import_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("version", ["2.13.0+cpu", "2.13.0", None])
+def test_a_cpu_build_is_known_by_its_package(version: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def packaged(name: str) -> str:
+        if version is None:
+            raise facts.importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    asked = {"torch": "2.13.0", "python": "3.11.9", "accelerators": [], "problem": None}
+    monkeypatch.setattr(facts.importlib.metadata, "version", packaged)
+    monkeypatch.setattr(facts, "ask_torch", lambda python: asked)
+    assert read_machine().torch == ("2.13.0+cpu" if version == "2.13.0+cpu" else "2.13.0")
+    for found in (read_machine(import_torch=True), read_machine("/another/python")):
+        assert (found.torch, found.python) == ("2.13.0", "3.11.9"), "another Python has packages of its own"
+
+
+def test_what_a_cpu_build_tells_is_what_torch_says() -> None:
+    told = facts.told_by_package()
+    if told is None:
+        pytest.skip("torch here is no CPU build")
+    assert told == ask_torch()
+
+
 def python(tmp_path: Path, body: str) -> str:
     path = tmp_path / "python"
     path.write_text(f"#!/bin/sh\n{body}\n")

@@ -27,14 +27,17 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str] | None
     return list(arguments), None
 
 
-def _commands() -> list[ModuleType]:
+def _commands(chosen: str | None) -> list[ModuleType]:
+    """The command that was chosen, alone: importing the others takes a second. All of them for any other word."""
     names = sorted(m.name for m in pkgutil.iter_modules(commands.__path__))
+    if chosen in names:
+        names = [chosen]
     modules = [importlib.import_module(f"hotlap.cli.commands.{name}") for name in names]
     return sorted(modules, key=lambda m: m.ORDER)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser with every command that lies in ``cli/commands``."""
+def build_parser(chosen: str | None = None) -> argparse.ArgumentParser:
+    """The parser with every command that lies in ``cli/commands``, or the ``chosen`` one alone."""
     parser = argparse.ArgumentParser(
         prog="hotlap",
         description="Find what makes a PyTorch training slow, take it away by measurement, and prove it.",
@@ -42,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hotlap {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in _commands():
+    for module in _commands(chosen):
         summary = (module.__doc__ or "").strip().splitlines()[0]
         sub = subparsers.add_parser(
             module.NAME, help=module.HELP, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -55,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     ours, theirs = split_command(sys.argv[1:] if arguments is None else arguments)
-    args = build_parser().parse_args(ours)
+    args = build_parser(ours[0] if ours else None).parse_args(ours)
     try:
         if theirs is not None and not args.takes_command:
             raise HotlapError(f"`hotlap {args.command}` takes no command after `--`.", exit_code=2)

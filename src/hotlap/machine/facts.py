@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import platform
@@ -19,7 +20,7 @@ from hotlap.records.codec import decode
 from hotlap.records.errors import HotlapError
 from hotlap.records.machine import Accelerator, Machine
 
-__all__ = ["ask_torch", "find_compiler", "read_machine"]
+__all__ = ["ask_torch", "find_compiler", "read_machine", "told_by_package"]
 
 _TIMEOUT_S = 120.0
 """A first import of torch from a cold network disk was seen to take more than a minute."""
@@ -50,20 +51,35 @@ def ask_torch(python: str = sys.executable) -> dict[str, Any]:
     raise HotlapError(f"{python} ended with {done.returncode} when asked about torch: {last}")
 
 
+def told_by_package() -> dict[str, Any] | None:
+    """What :func:`ask_torch` would say of this Python's torch, if that is a CPU build, which sees no GPU.
+
+    Its package's version says so, without the seconds that importing it takes. None if it has to be asked.
+    """
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    if not version.endswith("+cpu"):
+        return None
+    return {"torch": version, "python": platform.python_version(), "accelerators": [], "problem": None}
+
+
 def find_compiler() -> str | None:
     """Path of the C++ compiler that torch.compile would use on a CPU."""
     names = (os.environ.get("CXX", ""), "g++", "clang++", "c++")
     return next((path for name in names if name and (path := shutil.which(name))), None)
 
 
-def read_machine(python: str = sys.executable, sandbox: str = "none") -> Machine:
-    """This machine as levers and reports need it; about two seconds, most of them for importing torch in a child.
+def read_machine(python: str = sys.executable, sandbox: str = "none", *, import_torch: bool = False) -> Machine:
+    """This machine as levers and reports need it; about two seconds where torch may see a GPU: a child imports it.
 
     ``python``: the interpreter that runs the training. ``sandbox``: ``root``, ``userns`` or ``none``, found by the
-    caller.
+    caller. ``import_torch``: do so even where its package tells enough, to see whether it can be.
     Raises HotlapError when ``python`` cannot be run, or its torch is broken.
     """
-    answer = ask_torch(python)
+    packaged = told_by_package() if python == sys.executable and not import_torch else None
+    answer = packaged or ask_torch(python)
     if answer["problem"]:
         raise HotlapError(
             f"torch cannot be imported under {python}: {answer['problem']}.", "Repair the installation first."

@@ -17,8 +17,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
+from hotlap.proof.student_t import t_quantile
 from hotlap.records.proof import Quality
 
 __all__ = [
@@ -115,14 +115,14 @@ def difference(base: np.ndarray, cand: np.ndarray, paired: bool) -> tuple[float,
         if n < 2:
             return float(difference.mean()), math.inf
         error = float(difference.std(ddof=1)) / math.sqrt(n)
-        return float(difference.mean()), float(stdtrit(n - 1, LEVEL)) * error
+        return float(difference.mean()), t_quantile(n - 1, LEVEL) * error
     delta = float(cand.mean() - base.mean())
     freedom = len(base) + len(cand) - 2
     if n < 2:
         return delta, math.inf
     squares = float(((base - base.mean()) ** 2).sum() + ((cand - cand.mean()) ** 2).sum())
     error = math.sqrt(squares / freedom * (1.0 / len(base) + 1.0 / len(cand)))
-    return delta, float(stdtrit(freedom, LEVEL)) * error
+    return delta, t_quantile(freedom, LEVEL) * error
 
 
 def decide(delta: float, half: float, margin: float, what: str = "loss") -> tuple[str, str, float, float | None, float]:

@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 from hotlap.proof.noninferior import LEVEL as ONE_SIDED
 from hotlap.proof.speedup import LEVEL, MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC
+from hotlap.proof.student_t import t_quantile
 from hotlap.records.trials import Interval
 
 __all__ = ["MOST_SEEDS", "over_seeds", "seeds_for_margin", "seeds_for_ratio"]
@@ -35,7 +35,7 @@ def over_seeds(ratios: Sequence[float]) -> Interval | None:
     logs = np.log(np.asarray(ratios, dtype=np.float64))
     n, centre = len(logs), float(np.log(ratios).mean())
     if n >= MIN_LAUNCHES:
-        half = float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * _deviation(logs) / math.sqrt(n)
+        half = t_quantile(n - 1, 0.5 + LEVEL / 2) * _deviation(logs) / math.sqrt(n)
     else:
         half = float(logs.max() - logs.min()) / 2 + math.log1p(UNKNOWN_LAUNCH_FRAC)
     return Interval(math.exp(centre), math.exp(centre - half), math.exp(centre + half), LEVEL, n)
@@ -55,7 +55,7 @@ def seeds_for_ratio(ratios: Sequence[float]) -> int | None:
     logs = np.log(np.asarray(ratios, dtype=np.float64))
     centre, deviation = abs(float(logs.mean())), _deviation(logs)
     for n in range(MIN_LAUNCHES, MOST_SEEDS + 1):
-        if float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * deviation / math.sqrt(n) < centre:
+        if t_quantile(n - 1, 0.5 + LEVEL / 2) * deviation / math.sqrt(n) < centre:
             return n
     return None
 
@@ -67,8 +67,8 @@ def seeds_for_margin(delta: float, upper: float, margin: float, seeds: int) -> i
     """
     if delta >= margin or seeds < 2:
         return None
-    deviation = (upper - delta) / float(stdtrit(seeds - 1, ONE_SIDED)) * math.sqrt(seeds)
+    deviation = (upper - delta) / t_quantile(seeds - 1, ONE_SIDED) * math.sqrt(seeds)
     for n in range(2, MOST_SEEDS + 1):
-        if delta + float(stdtrit(n - 1, ONE_SIDED)) * deviation / math.sqrt(n) <= margin:
+        if delta + t_quantile(n - 1, ONE_SIDED) * deviation / math.sqrt(n) <= margin:
             return n
     return None

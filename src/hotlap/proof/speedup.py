@@ -32,8 +32,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
+from hotlap.proof.student_t import t_quantile
 from hotlap.records.trials import Interval, Window
 
 __all__ = [
@@ -153,4 +153,4 @@ def _over_launches(launches: Sequence[Sequence[float]], level: float) -> tuple[f
     means = np.array([_centre_and_half_width(log_ratios, level)[0] for log_ratios in launches])
     n = len(means)
     deviation = max(float(means.std(ddof=1)), _NOISE_FLOOR)
-    return float(means.mean()), float(stdtrit(n - 1, 0.5 + level / 2)) * deviation / math.sqrt(n)
+    return float(means.mean()), t_quantile(n - 1, 0.5 + level / 2) * deviation / math.sqrt(n)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from scipy.special import stdtrit
-
 from hotlap.proof.curves import at_equal_steps, per_step, samples_per_step
 from hotlap.proof.equal_samples import at_equal_samples
 from hotlap.proof.metric import judge_metric
@@ -19,6 +17,7 @@ from hotlap.proof.noninferior import LEVEL, judge
 from hotlap.proof.over_seeds import over_seeds
 from hotlap.proof.sooner import time_to_quality
 from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
+from hotlap.proof.student_t import t_quantile
 from hotlap.proof.verdict import same_bits
 from hotlap.records.proof import Quality
 from hotlap.records.seed_proof import ArmRun, MetricQuality, SeedRuns, Stop, TimeToQuality, Word
@@ -212,5 +211,5 @@ def hopeless(found: Verdicts) -> bool:
         return True  # other bits, a NaN, far worse in the one seed
     n = found.quality.seeds
     half = judged.upper_frac - judged.delta_frac
-    stricter = float(stdtrit(n - 1, EARLY_LEVEL)) / float(stdtrit(n - 1, LEVEL)) if n > 1 else 1.0
+    stricter = t_quantile(n - 1, EARLY_LEVEL) / t_quantile(n - 1, LEVEL) if n > 1 else 1.0
     return judged.delta_frac - half * stricter > judged.margin_frac

@@ -41,7 +41,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print one line per check; 1 when something makes Hotlap impossible here."""
     out = console(stderr=False)
     failed = False
-    for check in examine(read_machine(), args.folder, sandbox.available()):
+    for check in examine(read_machine(import_torch=True), args.folder, sandbox.available()):
         mark, style = MARKS[check.state]
         failed = failed or check.state == "fail"
         out.print(Text(mark, style=style) + Text(f"  {check.name:<22} {shown(check)}"), soft_wrap=True)
