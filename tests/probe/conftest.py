@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.fork_server import ForkServer
 
 from hotlap.records.timeline import Timeline, training_timeline
 
@@ -36,22 +35,22 @@ def loader(n=32, batch=8, **kw):
 Ran = Callable[..., tuple[Timeline | None, str]]
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def watched(tmp_path: Path) -> Ran:
+def watched(tmp_path: Path, fork_server: ForkServer) -> Ran:
     """``watched(body)`` gives the timeline and the script's output."""
 
     def run(body: str, code: int = 0) -> tuple[Timeline | None, str]:
         script = tmp_path / "script.py"
         script.write_text(PRELUDE + textwrap.dedent(body))
         folder = tmp_path / "timeline"
-        done = subprocess.run(
-            [sys.executable, str(script), str(folder)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            cwd=tmp_path,
-        )
+        done = fork_server.run(script, [str(folder)], tmp_path, {**os.environ, "OMP_NUM_THREADS": "1"})
         assert done.returncode == code, done.stdout + done.stderr
         return training_timeline(folder), done.stdout
 
