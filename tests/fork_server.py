@@ -48,7 +48,7 @@ class ForkServer:
         )  # fmt: skip
         os.close(asked)
         os.close(answer)
-        self._requests, self._answers = open(ask, "w"), open(answered)
+        self._requests, self._answers = open(ask, "w"), open(answered)  # noqa: SIM115 - until close
 
     def close(self) -> None:
         """End the server."""
