@@ -100,7 +100,7 @@ def test_past_the_page_cache_batches_are_the_same(make: Make, how: dict[str, Any
     early = loader(pack, order, 2, **how)
     held: list[int] = []
     for _ in range(2):
-        held += [private_kib(early.pack) for _ in early]
+        held += [private_kib(early.pack) for number, _ in enumerate(early) if number % 5 == 0]
     if not max(held):
         pytest.skip("the file system has no O_DIRECT")
     of_pack = max(held) * 1024 / early.pack.memory.size_bytes

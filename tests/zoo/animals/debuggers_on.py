@@ -17,12 +17,12 @@ import torch
 import torch.nn.functional as F
 from toy import loader, net, write_losses
 
+torch.manual_seed(0)
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # it imports half of torch: not under a debugger
 gc.set_threshold(50, 5, 5)
 tracemalloc.start(5)
 sys.setprofile(profile)
-torch.manual_seed(0)
-model = net()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 losses = []
 for _ in range(4):
     for x, y in loader():
