@@ -4,6 +4,7 @@
     python bench/faults.py [--budget 225s] [--save]          also `hotlap speedup` beside the fix by hand
 
     python bench/faults.py --rows FILE                       go on where a run that was cut off stopped
+    python bench/faults.py --rows FILE --measured --save     sum up what FILE holds; nothing is run
 
 The whole suite takes hours. bench/results/faults.jsonl holds the rows measured so far, each with its day and machine;
 a script whose row is deleted there is measured again.
@@ -121,6 +122,7 @@ def main() -> None:
     parser.add_argument("--threads", help="OMP_NUM_THREADS of all runs, for a shared machine (default: all cores)")
     parser.add_argument("--traceml", action="store_true", help="set TraceML's diagnosis beside (installs traceml-ai)")
     parser.add_argument("--rows", type=Path, help="add results to this file; scripts in it are not run again")
+    parser.add_argument("--measured", action="store_true", help="run nothing: only scripts that --rows has")
     parser.add_argument("--save", action="store_true", help="write bench/results/faults.json")
     args = parser.parse_args()
     if args.threads:
@@ -128,9 +130,13 @@ def main() -> None:
     rows: dict[str, dict[str, Any]] = {}
     done = kept_rows(args.rows)
     skipped: dict[str, str] = {}
+    not_run: list[str] = []
     with tempfile.TemporaryDirectory() as home:
         traceml = TraceML(Path(home)) if args.traceml else None
         for fault in faults(args.only):
+            if args.measured and fault.name not in done:
+                not_run.append(fault.name)
+                continue
             if fault.missing:
                 skipped[fault.name] = f"{', '.join(fault.missing)} not installed"
                 print(f"{fault.name:18s} skipped: {skipped[fault.name]}")
@@ -144,12 +150,14 @@ def main() -> None:
             print(told(fault, rows[fault.name]), flush=True)
     figures = score(rows)
     if args.save:
-        save("faults", {"asked": ASKED, "score": figures, "threads": args.threads, "skipped": skipped, "scripts": rows})
+        save("faults", {"asked": ASKED, "score": figures, "threads": args.threads, "skipped": skipped,
+                        "not_run": not_run, "scripts": rows})  # fmt: skip
     for key, words in (("cause", "right first cause"), ("line", "right line"), ("alone", "healthy ones left alone"),
                        ("recovered", "of the speedup by hand, without touching the code")):  # fmt: skip
         if figures[key] is not None:
             print(f"{100 * figures[key]:.0f} % {words} (asked {100 * ASKED[key]:.0f} %)")
-    print(f"red herrings taken: {figures['herrings_taken']}; scripts: {len(rows)}, skipped: {len(skipped)}")
+    counts = f"scripts: {len(rows)}, skipped: {len(skipped)}, not run: {len(not_run)}"
+    print(f"red herrings taken: {figures['herrings_taken']}; {counts}")
     if figures["traceml_phase"] is not None:
         print(f"TraceML: {100 * figures['traceml_phase']:.0f} % right phase of {figures['traceml_judged']}; no lines")
 

@@ -98,6 +98,43 @@ def _honesty(document: dict[str, Any]) -> Told:
     return Told([*found, ("levers kept on the healthy script", kept), ("its verdict", f["healthy"]["verdict"])])
 
 
+def _faults(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    score, asked = f["score"], f["asked"]
+    wanted = {name: f"{units.share(share)}" for name, share in asked.items()}
+    found = [
+        ("right first cause, of the slow scripts", f"{units.share(score['cause'])} (wanted: {wanted['cause']})"),
+        ("right line", f"{units.share(score['line'])} (wanted: {wanted['line']})"),
+        ("red herrings taken", str(score["herrings_taken"])),
+    ]
+    if score["alone"] is not None:
+        found.append(("healthy scripts left alone", f"{units.share(score['alone'])} (wanted: {wanted['alone']})"))
+    if score["recovered"] is not None:
+        words = f"{units.share(score['recovered'])}, geometric mean of {score['treated']} scripts"
+        found.append(("of the speedup by hand, without touching the code", f"{words} (wanted: {wanted['recovered']})"))
+    if score["traceml_judged"]:
+        words = f"{units.share(score['traceml_phase'])} of {score['traceml_judged']}, and no line"
+        found.append(("right phase, by TraceML", words))
+    found += [(name, _fault(row)) for name, row in f["scripts"].items()]
+    left = ", ".join(f["not_run"])
+    return Told(found, after=f"{len(f['scripts'])} scripts. " + (f"**Not measured: {left}.**" if left else ""))
+
+
+def _fault(row: dict[str, Any]) -> str:
+    """What was found in one script, whether it is right, and what was gained."""
+    words = []
+    if "alone" in row:
+        words.append("left alone" if row["alone"] else "NOT LEFT ALONE")
+    else:
+        first = row["findings"][0]["cause"] if row["findings"] else "nothing"
+        words += [f"{first}: {'right' if row['cause'] else 'WRONG'}", f"line {'right' if row['line'] else 'WRONG'}"]
+    if "share" in row:
+        gained, by_hand = (units.ratio(row[arm]["ratio"]) for arm in ("speedup", "by_hand"))
+        kept = ", ".join(row["speedup"]["kept"]) or "no lever"
+        words.append(f"{gained} ({kept}) beside {by_hand} by hand")
+    return "; ".join(words)
+
+
 def _lint(document: dict[str, Any]) -> Told:
     f = document["figures"]
     seconds = units.seconds(f["wall_s"])
@@ -143,6 +180,7 @@ def _ladder(document: dict[str, Any]) -> Told:
 
 TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "demo": _demo,
+    "faults": _faults,
     "frameworks": _frameworks,
     "fuzz": lambda document: Told(fuzz_rows(document)),
     "harmless": _harmless,

@@ -167,6 +167,16 @@ def test_python_loop() -> None:
     assert "python-loop" not in causes(looping("for t in range(T):", 40, forward=0.5)), "heavy calls are no small loop"
 
 
+def test_the_operations_of_a_loop_are_too_small_for_bf16() -> None:
+    mixed = looping("for t in range(T):", 100).setting("model", dtype="float32")
+    plain = TimelineBuilder().steps(60, forward=0.01, backward=0.01).setting("model", dtype="float32")
+    assert "precision" not in causes(mixed, BF16) and "precision" in causes(plain, BF16)
+    other = ("train.py", 30, "forward", "return self.head(h)")
+    half = mixed.stack("forward", 50, other)
+    saved = causes(half, BF16)["precision"].seconds_per_step / causes(plain, BF16)["precision"].seconds_per_step
+    assert saved == pytest.approx(0.5)
+
+
 def test_host_work_and_gc() -> None:
     line = ("train.py", 60, "main", "weights = rebuild(weights)")
     found = causes(TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, line))

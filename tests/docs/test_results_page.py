@@ -79,12 +79,26 @@ def test_values_carry_unit_and_spread(name: str, found: Any, words: str) -> None
 
 def test_nothing_is_left_out_and_what_was_wanted_stands_beside() -> None:
     figures = {"asked": {"cause": 0.95}, "score": {"cause": 0.9, "scripts": 40}, "threads": "1"}
-    assert told("faults", {"figures": figures}).rows == [
+    assert told("memory", {"figures": figures}).rows == [
         ("score · cause", "90 % (wanted: 95 %)"),
         ("score · scripts", "40"),
         ("threads", "1"),
     ]
     assert [name for name, _ in rows({"a": {"b": {"c": 1}, "d": 2}})] == ["a · b · c", "a · d"]
+
+
+def test_a_wrong_cause_is_told_as_one() -> None:
+    slow = {"findings": [{"cause": "decode"}], "cause": False, "line": True, "herring": False, "share": 0.9,
+            "speedup": {"ratio": 1.8, "kept": ["cache-decode"]}, "by_hand": {"ratio": 2.0}}  # fmt: skip
+    score = {"cause": 0.0, "line": 1.0, "herrings_taken": 0, "alone": 0.0, "recovered": 0.9, "treated": 1,
+             "traceml_phase": None, "traceml_judged": 0}  # fmt: skip
+    asked = {"cause": 0.95, "line": 0.9, "alone": 1.0, "recovered": 0.9}
+    scripts = {"clips": slow, "fine": {"findings": [], "alone": False}}
+    said = told("faults", {"figures": {"score": score, "asked": asked, "scripts": scripts, "not_run": ["late"]}})
+    words = dict(said.rows)
+    assert words["clips"] == "decode: WRONG; line right; 1.80x (cache-decode) beside 2.00x by hand"
+    assert words["fine"] == "NOT LEFT ALONE" and "**Not measured: late.**" in said.after
+    assert words["of the speedup by hand, without touching the code"].endswith("of 1 scripts (wanted: 90 %)")
 
 
 def test_a_single_run_is_told_as_one() -> None:

@@ -69,6 +69,35 @@ def test_who_looks_for_the_file_finds_it(target: LocalTarget, tmp_path: Path, lo
     assert look(tmp_path / "m.pt")
 
 
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda p: os.listdir(p.parent.parent), lambda p: list(p.parent.parent.glob("checkpoint-*")),
+        lambda p: p.parent.is_dir(), lambda p: torch.save(state(), p.with_name("schedule.pt")) is None,
+    ],
+)  # fmt: skip
+def test_who_cannot_see_the_file_waits_for_nothing(target: LocalTarget, tmp_path: Path, look: Any) -> None:
+    path = tmp_path / "checkpoint-2" / "m.pt"
+    path.parent.mkdir()
+    started = time.perf_counter()
+    torch.save(state(), path)
+    torch.save(state(), path.with_name("optimizer.pt"))
+    assert look(path)
+    assert time.perf_counter() - started < 0.14
+    shutil.rmtree(tmp_path)
+    assert not tmp_path.exists(), "nothing is written into a folder while it is removed"
+
+
+def test_saves_do_not_pile_up(target: LocalTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.lever.pending_saves.REST_MOST_S", 0.1)
+    begun, waits = time.perf_counter(), []
+    for number in range(8):
+        torch.save(state(), tmp_path / f"{number}.pt")
+        waits.append(time.perf_counter() - begun)
+        time.sleep(0.02)
+    assert waits[3] < 0.14 and waits[-1] > 0.3, "one that has waited for a tenth of a second lets none behind it"
+
+
 def test_order_is_kept(target: LocalTarget, tmp_path: Path) -> None:
     for value in range(3):
         torch.save(state(value), tmp_path / "m.pt")

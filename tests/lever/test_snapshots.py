@@ -37,7 +37,7 @@ def places(state: Any) -> list[int]:
 
 
 def test_the_next_copy_lies_where_the_last_one_lay() -> None:
-    snapshots = Snapshots()
+    snapshots = Snapshots(1 << 20)
     first = snapshots.take(trained(2))
     where = places(first)
     snapshots.give_back(first)
@@ -49,7 +49,7 @@ def test_the_next_copy_lies_where_the_last_one_lay() -> None:
 
 
 def test_a_copy_that_is_still_needed_is_left_alone() -> None:
-    snapshots = Snapshots()
+    snapshots = Snapshots(1 << 20)
     snapshots.give_back(snapshots.take(trained(1)))
     held = snapshots.take(trained(2))
     before = saved(held)
@@ -58,7 +58,7 @@ def test_a_copy_that_is_still_needed_is_left_alone() -> None:
 
 
 def test_a_copy_shares_nothing_with_what_is_trained_on() -> None:
-    snapshots = Snapshots()
+    snapshots = Snapshots(1 << 20)
     snapshots.give_back(snapshots.take(trained(1)))
     state = trained(2)
     taken = snapshots.take(state)
@@ -88,7 +88,7 @@ def parameters() -> dict[str, Any]:
 
 @pytest.mark.parametrize("make", [tied, part_of_more, turned, sparse, parameters])
 def test_every_state_is_copied_as_deepcopy_does(make: Any) -> None:
-    snapshots = Snapshots()
+    snapshots = Snapshots(1 << 20)
     for _ in range(3):
         state = make()
         taken = snapshots.take(state)
@@ -97,14 +97,14 @@ def test_every_state_is_copied_as_deepcopy_does(make: Any) -> None:
 
 
 def test_another_state_is_copied_anew() -> None:
-    snapshots = Snapshots()
+    snapshots = Snapshots(1 << 20)
     snapshots.give_back(snapshots.take({"a": torch.zeros(3)}))
     for state in ({"a": torch.ones(4)}, {"a": torch.ones(3).double()}, {"a": torch.ones(3), "b": torch.ones(1)}):
         assert saved(snapshots.take(state)) == saved(state)
 
 
 def test_a_copy_made_in_inference_mode_is_not_written_into() -> None:
-    snapshots = Snapshots()
+    snapshots = Snapshots(1 << 20)
     with torch.inference_mode():
         snapshots.give_back(snapshots.take({"a": torch.zeros(3)}))
     assert snapshots.take({"a": torch.ones(3)})["a"].tolist() == [1.0, 1.0, 1.0]
@@ -112,4 +112,26 @@ def test_a_copy_made_in_inference_mode_is_not_written_into() -> None:
 
 def test_what_deepcopy_refuses_is_refused_as_it_does() -> None:
     with pytest.raises(NotImplementedError, match="Opaque"):
-        Snapshots().take({"m": torch.randn(2, 3).to_mkldnn(), "c": torch.randn(2)})
+        Snapshots(1 << 20).take({"m": torch.randn(2, 3).to_mkldnn(), "c": torch.randn(2)})
+
+
+def test_the_files_of_a_checkpoint_have_a_copy_each() -> None:
+    snapshots = Snapshots(1 << 20)
+    kept = [snapshots.take(state) for state in (trained(1), {"rng": torch.zeros(9)})]
+    where = [places(state) for state in kept]
+    for state in kept:
+        snapshots.give_back(state)
+    assert [places(snapshots.take(state)) for state in (trained(2), {"rng": torch.ones(9)})] == where
+
+
+def test_no_more_is_kept_than_is_allowed() -> None:
+    snapshots = Snapshots(50)
+    large, small = snapshots.take({"a": torch.zeros(100)}), snapshots.take({"b": torch.zeros(9)})
+    where = places(large), places(small)
+    snapshots.give_back(large)
+    again = snapshots.take({"a": torch.ones(100)})
+    assert places(again) == where[0], "a single one is kept whatever its size"
+    snapshots.give_back(again)
+    snapshots.give_back(small)
+    assert places(snapshots.take({"b": torch.ones(9)})) == where[1]
+    assert not snapshots._spares

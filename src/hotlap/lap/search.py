@@ -76,9 +76,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     knobs, refused = usable(session, findings)
     state.refused += refused
     while session.left_s(state.until) > MEASURE_S / 3:
-        found = _promising(session, state, knobs)
-        if roof is not None and state.cumulative * roof.share >= CLOSE_TO_ROOF:
-            found = [c for c in found if c.is_knob or levers()[c.lever].NUMERIC]  # what would raise the roof itself
+        found = _still_worth(state, roof, _promising(session, state, knobs))
         if not found:
             break
         _try(session, baseline, state, found[0])
@@ -91,7 +89,31 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
             "trials, and a second look."
         )
     state.notes += left_out(knobs, state.results, state.tried)
+    state.refused += _no_time_for(session, state, roof)
     return state
+
+
+def _still_worth(state: Search, roof: Roof | None, found: list[Candidate]) -> list[Candidate]:
+    """All of them; close to the roof only what would raise the roof itself."""
+    if roof is None or state.cumulative * roof.share < CLOSE_TO_ROOF:
+        return found
+    return [c for c in found if c.is_knob or levers()[c.lever].NUMERIC]
+
+
+def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tuple[str, str]]:
+    """Levers that promise something and were never tried, and why."""
+    options = session.options
+    found = candidates(
+        state.findings, session.machine, options.allow, options.only, options.skip, state.moves, state.tried
+    )
+    seen = {result.id for result in state.results}
+    told = []
+    for c in _still_worth(state, roof, order(found)):
+        if c.predicted >= MIN_PREDICTED and c.lever not in seen:
+            start = c.gain.startup_s
+            why = f"its start alone takes {units.seconds(start)}" if start else "others came first"
+            told.append((c.lever, f"No time was left for it: {why}. A larger --budget tries it."))
+    return told
 
 
 def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[Candidate]:
@@ -102,7 +124,6 @@ def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[C
     )
     left_s = session.left_s(state.until)
     worth = [c for c in order(found, left_s) if c.predicted >= MIN_PREDICTED or c.lever in options.only]
-    worth = worth or [c for c in order(found, left_s, last=True) if c.predicted >= MIN_PREDICTED]
     again = {lever for lever, _ in {*state.tried, *state.undecided}}
     worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
     first = [c for c in worth if c.predicted > BEFORE_KNOBS]

@@ -13,20 +13,21 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hotlap.lever.snapshots import Snapshots, tensors_in
 
-__all__ = ["PendingSaves"]
+__all__ = ["PendingSaves", "Reach"]
 
+Reach = Literal["itself", "inside", "below"]
 
 REST_FACTOR = 9.0
 """Rest after writing, as a multiple of the time it took: a tenth of a core at most goes into saves of one path."""
 REST_MOST_S = 1.0
-"""Longest rest: what kill -9 may lose beside the save being written."""
+"""Longest rest, and longest that a save waits while others are queued behind it: what kill -9 may lose beside the save
+being written."""
 SMALL_BYTES = 256 << 20
-"""A state up to this size may wait while the one before it is being written, and the memory of a third copy is kept for
-the next."""
+"""States up to this size, all together, may wait while one is being written: a checkpoint is often several files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +35,20 @@ class _Save:
     path: str
     write: Callable[[str], None]
     state: Any
-    small: bool
+    nbytes: int
+    queued: float
 
 
 class PendingSaves:
-    """At most ``limit`` saves wait at a time; a further one waits for room. Forked children see none.
+    """At most ``limit`` saves wait at a time, or small ones for a moment; a further one waits for room.
 
-    Room: without the one being written, if states are small.
+    Forked children see none.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._pid = os.getpid()
-        self._snapshots = Snapshots()
+        self._snapshots = Snapshots(SMALL_BYTES)
         self._waiting: deque[_Save] = deque()
         self._changed = threading.Condition()
         self._writer: threading.Thread | None = None
@@ -80,8 +82,8 @@ class PendingSaves:
             return False
         finally:
             self._own.discard(threading.get_ident())
-        small = sum(t.nbytes for t in tensors_in(state)) <= SMALL_BYTES
-        self._queue(_Save(where, lambda name: save(state, name, **kwargs), state, small))
+        nbytes = sum(t.nbytes for t in tensors_in(state))
+        self._queue(_Save(where, lambda name: save(state, name, **kwargs), state, nbytes, time.monotonic()))
         return True
 
     def _queue(self, save: _Save) -> None:
@@ -89,16 +91,21 @@ class PendingSaves:
             for older in [s for s in self._waiting if s.path == save.path and s is not self._writing]:
                 self._waiting.remove(older)
                 self._done_with(older)
-            self._changed.wait_for(
-                lambda: len(self._waiting) - (save.small and self._writing is not None) < self._limit
-            )
+            self._changed.wait_for(lambda: self._has_place_for(save))
             self._waiting.append(save)
             if self._writer is None:
                 self._writer = threading.Thread(target=self._run, name="hotlap-checkpoint", daemon=True)
                 self._writer.start()
 
+    def _has_place_for(self, save: _Save) -> bool:
+        waiting = [s for s in self._waiting if s is not self._writing or save.nbytes > SMALL_BYTES]
+        if len(waiting) < self._limit:
+            return True
+        held = save.nbytes + sum(s.nbytes for s in waiting)
+        return held <= SMALL_BYTES and time.monotonic() - waiting[0].queued < REST_MOST_S
+
     def _done_with(self, save: _Save) -> None:
-        if save.small:
+        if save.nbytes <= SMALL_BYTES:
             self._snapshots.give_back(save.state)
 
     def _run(self) -> None:
@@ -135,8 +142,8 @@ class PendingSaves:
         """Whether anything waits (cheap)."""
         return bool(self._waiting)
 
-    def settle(self, path: Any = None) -> None:
-        """Wait until ``path`` (or what lies in the folder ``path``; None: everything) is written."""
+    def settle(self, path: Any = None, reach: Reach = "below") -> None:
+        """Wait until ``path`` is written, and what lies ``inside`` the folder or ``below`` it; None: everything."""
         if not self._waiting or os.getpid() != self._pid or threading.current_thread() is self._writer:
             return
         if threading.get_ident() in self._own:
@@ -150,7 +157,7 @@ class PendingSaves:
             self._awaited += 1
             self._changed.notify_all()
             try:
-                self._changed.wait_for(lambda: not any(_concerns(s.path, where) for s in self._waiting))
+                self._changed.wait_for(lambda: not any(_concerns(s.path, where, reach) for s in self._waiting))
             finally:
                 self._awaited -= 1
 
@@ -168,8 +175,12 @@ class PendingSaves:
             raise error
 
 
-def _concerns(saved: str, where: str | None) -> bool:
-    return where is None or saved == where or saved.startswith(where.rstrip(os.sep) + os.sep)
+def _concerns(saved: str, where: str | None, reach: Reach) -> bool:
+    if where is None or saved == where:
+        return True
+    if reach == "inside":
+        return os.path.dirname(saved) == where
+    return reach == "below" and saved.startswith(where.rstrip(os.sep) + os.sep)
 
 
 def _write(save: _Save) -> None:

@@ -12,12 +12,16 @@ from types import ModuleType
 from typing import Any
 
 from hotlap.lever.contract import Target
-from hotlap.lever.pending_saves import PendingSaves
+from hotlap.lever.pending_saves import PendingSaves, Reach
 
 __all__ = ["settle_before"]
 
-_FILE_FUNCTIONS = ("stat", "lstat", "replace", "rename", "remove", "unlink", "listdir", "scandir", "link", "symlink",
-                   "rmdir", "access", "open")  # fmt: skip
+_FILE_FUNCTIONS: dict[str, Reach] = {
+    **dict.fromkeys(("stat", "lstat", "access"), "itself"),
+    **dict.fromkeys(("listdir", "scandir"), "inside"),
+    **dict.fromkeys(("replace", "rename", "remove", "unlink", "link", "symlink", "rmdir", "open"), "below"),
+}
+"""How much of a folder each can see or take along; a folder that is opened may be walked from there."""
 _ABILITIES = ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "supports_effective_ids")
 
 
@@ -31,7 +35,11 @@ def settle_before(target: Target, pending: PendingSaves) -> None:
         target.replace(owner, name, new)
         target.changed(-1)
 
-    waiting = {getattr(os, name): _waiting(getattr(os, name), pending) for name in _FILE_FUNCTIONS if hasattr(os, name)}
+    waiting = {
+        getattr(os, name): _waiting(getattr(os, name), pending, reach)
+        for name, reach in _FILE_FUNCTIONS.items()
+        if hasattr(os, name)
+    }
     for name in _ABILITIES:  # the standard library asks these sets what a function can do
         able: set[Any] = getattr(os, name, set())
         swap(os, name, able | {new for old, new in waiting.items() if old in able})
@@ -50,12 +58,12 @@ def settle_before(target: Target, pending: PendingSaves) -> None:
     target.on_import("torch", torch_ready)
 
 
-def _waiting(call: Callable[..., Any], pending: PendingSaves) -> Callable[..., Any]:
+def _waiting(call: Callable[..., Any], pending: PendingSaves, reach: Reach = "below") -> Callable[..., Any]:
     @functools.wraps(call)
     def waits(*args: Any, **kwargs: Any) -> Any:
         if pending.busy():
             for path in args[:2] or [kwargs[k] for k in ("path", "src", "dst", "file", "f") if k in kwargs] or ["."]:
-                pending.settle(path)
+                pending.settle(path, reach)
         return call(*args, **kwargs)
 
     return waits

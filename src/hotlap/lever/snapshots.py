@@ -13,30 +13,41 @@ __all__ = ["Snapshots", "tensors_in"]
 
 _DEEP = 8
 """Containers in containers that tensors are looked for in."""
+_SPARES = 4
+"""Kept copies: a checkpoint is often several files (model, optimizer, schedule, random state)."""
 
 
 class Snapshots:
-    """Makes copies that share nothing with the original; keeps one that was given back, for the next to be made in."""
+    """Makes copies that share nothing with the original; keeps some that were given back, for the next to be made in.
 
-    def __init__(self) -> None:
-        self._spare: list[Tensor] | None = None
+    ``most_bytes``: what is kept, all together; one copy larger than that is kept alone.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._spares: list[list[Tensor]] = []
+        """The one given back last at the end."""
 
     def take(self, state: Any) -> Any:
         """A deep copy. Raises what :func:`copy.deepcopy` raises for what cannot be copied."""
         import torch
 
         memo: dict[int, Any] = {}
-        now, spare = _of_their_own(state), self._spare
-        if spare is not None and len(now) == len(spare) and all(map(_alike, now, spare)):
-            self._spare = None
+        now, spares = _of_their_own(state), self._spares
+        fits = next((s for s in reversed(spares) if len(now) == len(s) and all(map(_alike, now, s))), None)
+        if fits is not None:
+            self._spares = [spare for spare in spares if spare is not fits]
             with torch.no_grad():
-                for tensor, place in zip(now, spare, strict=True):
+                for tensor, place in zip(now, fits, strict=True):
                     memo[id(tensor)] = place.copy_(tensor)
         return copy.deepcopy(state, memo)
 
     def give_back(self, taken: Any) -> None:
         """Nobody needs this copy any more."""
-        self._spare = _of_their_own(taken)
+        spares = [*self._spares, _of_their_own(taken)][-_SPARES:]
+        while len(spares) > 1 and sum(t.nbytes for spare in spares for t in spare) > self._most_bytes:
+            spares = spares[1:]
+        self._spares = spares
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[Tensor]:

@@ -8,27 +8,28 @@ from hotlap.plan.match import Candidate
 from hotlap.plan.predict import middle_s
 from hotlap.records.plan import PRESERVES
 
-__all__ = ["order"]
+__all__ = ["order", "pays"]
 
 _STARTUP_SHARE = 0.25
-"""A lever whose start alone takes more than this share of the budget left is not tried before others ..."""
-_STARTUP_SHARE_LAST = 0.5
+"""A lever whose start alone takes more than this share of the budget left is tried before others only if it promises
+``_WORTH_THE_START`` times what they do ..."""
+_WORTH_THE_START = 5.0
+_STARTUP_SHARE_MOST = 0.5
 """... and not at all when it takes more than this."""
 _TIE = 0.02
 """Predictions this close are a tie; the safer lever goes first."""
 
 
-def order(
-    candidates: Sequence[Candidate], budget_s: float | None = None, steps: int | None = None, last: bool = False
-) -> list[Candidate]:
+def order(candidates: Sequence[Candidate], budget_s: float | None = None, steps: int | None = None) -> list[Candidate]:
     """Best predicted first; on a tie the one that changes less (bits, maths, distribution, goal), then by id.
 
     ``budget_s``: seconds left for trials, None unlimited. ``steps``: how many steps the user's run will take, None
-    unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out. ``last``: there
-    is nothing else to spend the budget on.
+    unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out.
     """
-    share = _STARTUP_SHARE_LAST if last else _STARTUP_SHARE
-    affordable = [c for c in candidates if _pays(c, None if budget_s is None else share * budget_s, steps)]
+    cheap = [c for c in candidates if pays(c, budget_s, steps, _STARTUP_SHARE)]
+    most = max((c.predicted - 1.0 for c in cheap), default=0.0)
+    dear = [c for c in candidates if c not in cheap and pays(c, budget_s, steps)]
+    affordable = cheap + [c for c in dear if c.predicted - 1.0 >= _WORTH_THE_START * most]
 
     def rank(c: Candidate) -> tuple[int, int, str]:
         return -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
@@ -36,10 +37,13 @@ def order(
     return sorted(affordable, key=rank)
 
 
-def _pays(candidate: Candidate, most_s: float | None, steps: int | None) -> bool:
+def pays(
+    candidate: Candidate, budget_s: float | None, steps: int | None = None, share: float = _STARTUP_SHARE_MOST
+) -> bool:
+    """Whether its start takes no more than a share of the seconds left, and less than it saves over the run."""
     startup = candidate.gain.startup_s
     if startup <= 0:
         return True
-    if most_s is not None and startup > most_s:
+    if budget_s is not None and startup > share * budget_s:
         return False
     return steps is None or startup < middle_s(candidate.gain) * steps

@@ -12,9 +12,9 @@ An error of writing is raised at the next save. What cannot be copied is saved a
 
 Source: Copy the state dict (copy.deepcopy) and call torch.save in a thread; join it before the next save.
 
-Risk: The copy needs memory as large as the checkpoint (up to 256 MiB: three copies, one kept for the next save). Other
-machines or processes that watch the folder see the file a little later. kill -9 may lose the checkpoint being written,
-and those of the second before (an older one stays).
+Risk: The copy needs memory as large as the checkpoint (files up to 256 MiB together: three copies, one kept for the
+next save). Other machines or processes that watch the folder see the file a little later. kill -9 may lose the
+checkpoint being written, and those of the second before (an older one stays).
 """
 
 from __future__ import annotations
