@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from hotlap.lever.catalog import checkpoint_async
+from hotlap.lever.pending_saves import FATES
 from hotlap.testing.lever_target import LocalTarget
 
 REAL_SAVE, REAL_LOAD = torch.save, torch.load
@@ -59,7 +60,8 @@ def test_later_changes_of_the_weights_do_not_reach_the_file(target: LocalTarget,
     "look",
     [
         lambda p: p.exists(), lambda p: os.path.getsize(p) > 0, lambda p: p.name in os.listdir(p.parent),
-        lambda p: list(p.parent.glob("*.pt")) == [p], lambda p: os.replace(p, p.with_name("best.pt")) is None,
+        lambda p: list(p.parent.glob("*.pt")) == [p], lambda p: p.parent.stat().st_mtime_ns >= p.stat().st_mtime_ns,
+        lambda p: os.replace(p, p.with_name("best.pt")) is None,
         lambda p: shutil.copy(p, p.with_name("copy.pt")), lambda p: os.remove(p) is None,
         lambda p: len(p.read_bytes()) > 0, lambda p: os.system(f"test -e {p}") == 0,
     ],
@@ -73,7 +75,7 @@ def test_who_looks_for_the_file_finds_it(target: LocalTarget, tmp_path: Path, lo
     "look",
     [
         lambda p: os.listdir(p.parent.parent), lambda p: list(p.parent.parent.glob("checkpoint-*")),
-        lambda p: p.parent.is_dir(), lambda p: torch.save(state(), p.with_name("schedule.pt")) is None,
+        lambda p: os.access(p.parent, os.R_OK), lambda p: torch.save(state(), p.with_name("schedule.pt")) is None,
     ],
 )  # fmt: skip
 def test_who_cannot_see_the_file_waits_for_nothing(target: LocalTarget, tmp_path: Path, look: Any) -> None:
@@ -86,6 +88,21 @@ def test_who_cannot_see_the_file_waits_for_nothing(target: LocalTarget, tmp_path
     assert time.perf_counter() - started < 0.14
     shutil.rmtree(tmp_path)
     assert not tmp_path.exists(), "nothing is written into a folder while it is removed"
+
+
+def test_a_script_that_looks_at_once_is_left_alone(tmp_path: Path) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        for number in range(2 * FATES):
+            torch.save(state(number), tmp_path / f"{number}.pt")
+            assert os.path.getsize(tmp_path / f"{number}.pt") > 0
+    assert target.changes == FATES
+
+
+def test_a_save_in_place_comes_after_an_older_one(target: LocalTarget, tmp_path: Path) -> None:
+    torch.save(state(), tmp_path / "m.pt")
+    torch.save({"graph": torch.ones(3, requires_grad=True) * 2}, tmp_path / "m.pt")
+    assert "graph" in torch.load(tmp_path / "m.pt")
 
 
 def test_saves_do_not_pile_up(target: LocalTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ REST_FACTOR = 9.0
 REST_MOST_S = 1.0
 """Longest rest, and longest that a save waits while others are queued behind it: what kill -9 may lose beside the save
 being written."""
+FATES = 12
+"""Saves after which it is known whether the script looks for its files at once, as the Trainer's rotation does."""
 SMALL_BYTES = 256 << 20
 """States up to this size, all together, may wait while one is being written: a checkpoint is often several files."""
 
@@ -58,6 +60,10 @@ class PendingSaves:
         self._rest_until = 0.0
         self._awaited = 0
         """Threads that wait for a file: no rest then."""
+        self._wanted: set[_Save] = set()
+        """Of those that wait, the ones that somebody waits for."""
+        self._fates: deque[bool] = deque(maxlen=FATES)
+        """Of the last saves written, whether somebody waited for them."""
         self._own: set[int] = set()
         """Threads that are taking over a save: they look at the folder, and wait for nothing."""
 
@@ -73,18 +79,28 @@ class PendingSaves:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
             return False
         where = os.path.abspath(os.fspath(path))
+        copied = None if self._is_fruitless() else self._copy(state, where)
+        if copied is None:
+            self.settle(where)  # or an older state would come after this one
+            return False
+        nbytes = sum(t.nbytes for t in tensors_in(copied[0]))
+        self._queue(_Save(where, lambda name: save(copied[0], name, **kwargs), copied[0], nbytes, time.monotonic()))
+        return True
+
+    def _copy(self, state: Any, where: str) -> tuple[Any] | None:
         self._own.add(threading.get_ident())
         try:
             if not os.path.isdir(os.path.dirname(where)) or not _has_room(state):
-                return False  # torch.save raises the error that the script expects
-            state = self._snapshots.take(state)
+                return None  # torch.save raises the error that the script expects
+            return (self._snapshots.take(state),)
         except Exception:  # not to be copied (non-leaf tensors, open files, locks): saved in place
-            return False
+            return None
         finally:
             self._own.discard(threading.get_ident())
-        nbytes = sum(t.nbytes for t in tensors_in(state))
-        self._queue(_Save(where, lambda name: save(state, name, **kwargs), state, nbytes, time.monotonic()))
-        return True
+
+    def _is_fruitless(self) -> bool:
+        """Whether half of the last saves were waited for: copying and waiting take longer than saving in place."""
+        return len(self._fates) == FATES and 2 * sum(self._fates) >= FATES
 
     def _queue(self, save: _Save) -> None:
         with self._changed:
@@ -125,6 +141,8 @@ class PendingSaves:
             with self._changed:
                 self._waiting.popleft()
                 self._writing = None
+                self._fates.append(save in self._wanted)
+                self._wanted.discard(save)
                 self._done_with(save)
                 self._rest_path = save.path
                 self._rest_until = ended + min(REST_FACTOR * (ended - begun), REST_MOST_S)
@@ -156,6 +174,7 @@ class PendingSaves:
         with self._changed:
             self._awaited += 1
             self._changed.notify_all()
+            self._wanted.update(s for s in self._waiting if _concerns(s.path, where, reach))
             try:
                 self._changed.wait_for(lambda: not any(_concerns(s.path, where, reach) for s in self._waiting))
             finally:

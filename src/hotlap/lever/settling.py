@@ -17,11 +17,12 @@ from hotlap.lever.pending_saves import PendingSaves, Reach
 __all__ = ["settle_before"]
 
 _FILE_FUNCTIONS: dict[str, Reach] = {
-    **dict.fromkeys(("stat", "lstat", "access"), "itself"),
-    **dict.fromkeys(("listdir", "scandir"), "inside"),
+    "access": "itself",
+    **dict.fromkeys(("stat", "lstat", "listdir", "scandir"), "inside"),
     **dict.fromkeys(("replace", "rename", "remove", "unlink", "link", "symlink", "rmdir", "open"), "below"),
 }
-"""How much of a folder each can see or take along; a folder that is opened may be walked from there."""
+"""How much of a folder each can see or take along: a folder's time of change is that of the newest file in it, and one
+that is opened may be walked from there."""
 _ABILITIES = ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "supports_effective_ids")
 
 

@@ -7,7 +7,8 @@ Gain: The step pays for a copy of the state in memory; writing overlaps with the
 Runtime: torch.save to a path copies the state and returns; one thread writes the files in order, each in a temporary
 folder first and then renamed, so that a crash leaves the old file or the new one. Of saves to one path that come faster
 than they can be written, the newest is written, once a second at most. Whoever looks for the file (torch.load, open,
-rename, remove, stat, listing its folder, a subprocess) waits until it is there, and so does the end of the script.
+rename, remove, stat, listing its folder, a subprocess) waits until it is there, and so does the end of the script;
+where half of twelve saves were waited for, further ones are made in place.
 An error of writing is raised at the next save. What cannot be copied is saved as before.
 
 Source: Copy the state dict (copy.deepcopy) and call torch.save in a thread; join it before the next save.
