@@ -86,6 +86,18 @@ def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.Mo
     assert len(full.results) == 3 and session.spent_s == 60.0, "from 60 s on the time is for the proof"
 
 
+def test_what_there_was_no_time_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Candidate("compile-model", {}, "maths", "python-loop", 1.4, Gain(0.1, 0.2, "prior", 34.0))
+    small = [Candidate(name, {}, "bits", "decode", ratio, Gain(0.1, 0.2, "prior")) for name, ratio in
+             (("a", 1.2), ("e", 1.2), ("f", 1.01))]  # fmt: skip
+    monkeypatch.setattr(module, "candidates", lambda *_: [slow, *small])
+    state, _ = searched(monkeypatch, {name: [NONE] for name in ("a", "b", "c", "d", "e")})
+    told = dict(state.refused)
+    assert set(told) == {"compile-model", "e"}, "not what was tried, nor what promises next to nothing"
+    assert "its start alone takes 34" in told["compile-model"] and "others came first" in told["e"]
+    assert "larger --budget" in told["e"]
+
+
 def test_workers_go_when_a_cache_has_taken_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"loader-workers": [CERTAIN], "cache-decode": [CERTAIN], "without-loader-workers": [CERTAIN]}
     monkeypatch.setattr(module, "SEARCH_UNTIL", 1.0)

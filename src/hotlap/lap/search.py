@@ -100,35 +100,35 @@ def _still_worth(state: Search, roof: Roof | None, found: list[Candidate]) -> li
     return [c for c in found if c.is_knob or levers()[c.lever].NUMERIC]
 
 
-def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tuple[str, str]]:
-    """Levers that promise something and were never tried, and why."""
+def _worth_a_trial(session: Session, state: Search) -> list[Candidate]:
+    """What promises enough and was not tried; what the user asked for by name, whatever it promises."""
     options = session.options
     found = candidates(
         state.findings, session.machine, options.allow, options.only, options.skip, state.moves, state.tried
     )
-    seen = {result.id for result in state.results}
-    told = []
-    for c in _still_worth(state, roof, order(found)):
-        if c.predicted >= MIN_PREDICTED and c.lever not in seen:
-            start = c.gain.startup_s
-            why = f"its start alone takes {units.seconds(start)}" if start else "others came first"
-            told.append((c.lever, f"No time was left for it: {why}. A larger --budget tries it."))
-    return told
+    return [c for c in found if c.predicted >= MIN_PREDICTED or c.lever in options.only]
 
 
 def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[Candidate]:
-    """Candidates worth a trial, best first. What the user asked for by name is tried whatever it promises."""
-    options = session.options
-    found = candidates(
-        state.findings, session.machine, options.allow, options.only, options.skip, state.moves, state.tried
-    )
-    left_s = session.left_s(state.until)
-    worth = [c for c in order(found, left_s) if c.predicted >= MIN_PREDICTED or c.lever in options.only]
+    """Candidates worth a trial, best first."""
+    worth = order(_worth_a_trial(session, state), session.left_s(state.until))
     again = {lever for lever, _ in {*state.tried, *state.undecided}}
     worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
     first = [c for c in worth if c.predicted > BEFORE_KNOBS]
     turned = knob_candidates(knobs, state.results, state.tried)
     return [*first, *turned, *(c for c in worth if c.predicted <= BEFORE_KNOBS)]
+
+
+def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tuple[str, str]]:
+    """Levers that promise something and were never tried, and why."""
+    seen = {result.id for result in state.results}
+    told = []
+    for c in _still_worth(state, roof, order(_worth_a_trial(session, state))):
+        if c.lever not in seen:
+            start = c.gain.startup_s
+            why = f"its start alone takes {units.seconds(start)}" if start else "others came first"
+            told.append((c.lever, f"No time was left for it: {why}. A larger --budget tries it."))
+    return told
 
 
 def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:

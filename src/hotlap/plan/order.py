@@ -8,7 +8,7 @@ from hotlap.plan.match import Candidate
 from hotlap.plan.predict import middle_s
 from hotlap.records.plan import PRESERVES
 
-__all__ = ["order", "pays"]
+__all__ = ["order"]
 
 _STARTUP_SHARE = 0.25
 """A lever whose start alone takes more than this share of the budget left is tried before others only if it promises
@@ -26,9 +26,9 @@ def order(candidates: Sequence[Candidate], budget_s: float | None = None, steps:
     ``budget_s``: seconds left for trials, None unlimited. ``steps``: how many steps the user's run will take, None
     unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out.
     """
-    cheap = [c for c in candidates if pays(c, budget_s, steps, _STARTUP_SHARE)]
+    cheap = [c for c in candidates if _pays(c, budget_s, steps, _STARTUP_SHARE)]
     most = max((c.predicted - 1.0 for c in cheap), default=0.0)
-    dear = [c for c in candidates if c not in cheap and pays(c, budget_s, steps)]
+    dear = [c for c in candidates if c not in cheap and _pays(c, budget_s, steps)]
     affordable = cheap + [c for c in dear if c.predicted - 1.0 >= _WORTH_THE_START * most]
 
     def rank(c: Candidate) -> tuple[int, int, str]:
@@ -37,7 +37,7 @@ def order(candidates: Sequence[Candidate], budget_s: float | None = None, steps:
     return sorted(affordable, key=rank)
 
 
-def pays(
+def _pays(
     candidate: Candidate, budget_s: float | None, steps: int | None = None, share: float = _STARTUP_SHARE_MOST
 ) -> bool:
     """Whether its start takes no more than a share of the seconds left, and less than it saves over the run."""
