@@ -18,8 +18,8 @@ STAMPS := $(VENV)/.hotlap
 RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
 # Tests that look at how long things take, one at a time; the others two at a time.
-TIMED := $(addprefix tests/,diagnose guard trial $(addprefix probe/test_,compute_facts.py detail.py host_lines.py \
-	stacks.py workers.py))
+TIMED := $(addprefix tests/,diagnose guard trial lap/test_check.py lap/test_speedup.py \
+	$(addprefix probe/test_,compute_facts.py detail.py host_lines.py stacks.py workers.py))
 
 .PHONY: demo test unit lint format docs setup clean help
 .DEFAULT_GOAL := help
