@@ -46,6 +46,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.flaky(reruns=2)  # one launch of each, on whatever machine this is
 @pytest.mark.skipif(sandbox.available() == "none", reason="this system allows no sandbox for trials")
 def test_a_slower_working_tree_is_refuted(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
