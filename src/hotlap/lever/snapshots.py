@@ -44,7 +44,10 @@ class Snapshots:
 
     def give_back(self, taken: Any) -> None:
         """Nobody needs this copy any more."""
-        spares = [*self._spares, _of_their_own(taken)][-_SPARES:]
+        own = _of_their_own(taken)
+        if not own:
+            return
+        spares = [*self._spares, own][-_SPARES:]
         while len(spares) > 1 and sum(t.nbytes for spare in spares for t in spare) > self._most_bytes:
             spares = spares[1:]
         self._spares = spares
