@@ -17,6 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
 RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
+# Hundreds of tests start Hotlap: compiling its source each time (where the environment asks for that) takes minutes.
 # Tests that look at how long things take, one at a time; the others two at a time.
 TIMED := $(addprefix tests/,diagnose guard trial lap/test_check.py lap/test_speedup.py \
 	$(addprefix probe/test_,compute_facts.py detail.py host_lines.py stacks.py workers.py))
@@ -65,8 +66,8 @@ docs: $(STAMPS)/docs
 	@echo "$(SITE)/index.html"
 
 unit: $(STAMPS)/docs
-	GOMP_SPINCOUNT=0 $(BIN)/python -m pytest -n 2 --dist worksteal $(TIMED:%=--ignore=%) $(PYTEST_ARGS)
-	$(BIN)/python -m pytest $(TIMED) $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= GOMP_SPINCOUNT=0 $(BIN)/python -m pytest -n 2 --dist worksteal $(TIMED:%=--ignore=%) $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(TIMED) $(PYTEST_ARGS)
 
 test: unit lint
 

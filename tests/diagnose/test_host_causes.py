@@ -139,6 +139,22 @@ def test_tensors_one_by_one_are_host_work() -> None:
     assert "host-work" not in causes(loss), "a loss called as a function"
 
 
+def test_what_a_trainer_of_a_library_does_about_a_save_is_checkpointing() -> None:
+    run = ("train.py", 64, "main", "trainer.train()")
+
+    def library(name: str) -> UserLine:
+        return (f"/v/lib/python3.11/site-packages/transformers/{name}.py", 300, name, "")
+
+    def found(*functions: str) -> dict[str, float]:
+        builder = TimelineBuilder().steps(60, residual=0.01, **COMPUTE)
+        builder.stack("residual", 50, run, *map(library, functions))
+        return {cause: f.share for cause, f in causes(builder).items() if cause in ("host-work", "checkpoint-blocking")}
+
+    assert list(found("_inner_training_loop", "_save_checkpoint", "rotate_checkpoints")) == ["checkpoint-blocking"]
+    assert list(found("_run_epoch", "_save_rng_state", "collect")) == ["checkpoint-blocking"]
+    assert list(found("_inner_training_loop", "_load_from_checkpoint")) == ["host-work"]
+
+
 @pytest.mark.parametrize(("line", "cause"), [(91, "slow-iterator"), (98, "host-work")])
 def test_the_steps_own_loop_waits_for_an_iterator(line: int, cause: str) -> None:
     asked = ("train.py", line, "main", "for x, y in pairs(model):")

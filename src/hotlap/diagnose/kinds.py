@@ -61,6 +61,10 @@ _LOGGING_TEXT = re.compile(
 _CHECKPOINT_TEXT = re.compile(
     r"torch\.save|save_checkpoint|pickle\.dump|save_pretrained|save_model|save_file\(|np\.savez?\("
 )
+_CHECKPOINT_FUNCTIONS = re.compile(
+    r"^_*save_(?:\w+_)?(?:checkpoint|pretrained|state|model)$|^_*(?:rotate|sort|remove|link|dump)_checkpoints?$"
+)
+"""Functions of a trainer's own that save and tidy checkpoints, as Transformers, Lightning and Accelerate name them."""
 _FOR_TEXT = re.compile(r"^(?:async )?for\b.*\bin\b")
 _NEXT_TEXT = re.compile(_FOR_TEXT.pattern + r"|\bnext\(")
 _RANGE_TEXT = re.compile(r"\bin\s+range\(")
@@ -170,8 +174,10 @@ def is_logging(book: StackBook, sample: Sampled) -> bool:
 
 
 def is_checkpoint(book: StackBook, sample: Sampled) -> bool:
-    """Whether a host stack saves a checkpoint."""
-    return any(_CHECKPOINT_TEXT.search(t) for t in book.user_texts(sample))
+    """Whether a host stack saves a checkpoint: by the user's line, or in a library whose trainer runs the loop."""
+    if any(_CHECKPOINT_TEXT.search(t) for t in book.user_texts(sample)):
+        return True
+    return any(not frame.user and _CHECKPOINT_FUNCTIONS.search(frame.func) for frame in sample.frames)
 
 
 def is_profiler(sample: Sampled) -> bool:
