@@ -50,6 +50,29 @@ def test_second_read_is_a_copy_from_the_cache(cache: FileCache, tmp_path: Path) 
     assert len(calls) == 1 and numpy.array_equal(first, load(path))
 
 
+def test_an_archive_whose_arrays_are_kept_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    numpy.savez(path, image=numpy.arange(4.0), label=7)
+    opened: list[object] = []
+    real = zipfile.ZipFile.__init__
+    monkeypatch.setattr(zipfile.ZipFile, "__init__", lambda *a, **k: (opened.append(a), real(*a, **k))[1])
+    with LocalTarget(str(tmp_path)) as target:
+        cache_decode.apply(target, {"max_bytes": 1 << 22})
+        for _ in range(3):
+            with numpy.load(path) as item:
+                assert item["image"].tolist() == [0, 1, 2, 3] and len(item) == 2 and "label" in item
+        assert len(opened) == 1
+        kept = numpy.load(path)
+        assert type(kept) is numpy.lib.npyio.NpzFile and "a.npz" in repr(kept) and kept.f.image.shape == (4,)
+        assert len(opened) == 1
+        assert int(kept["label"]) == 7 and kept.zip.namelist() == ["image.npy", "label.npy"] and len(opened) == 2
+        kept.close()
+        assert kept.zip is None
+        assert numpy.load(path, allow_pickle=True).allow_pickle and len(opened) == 3
+        with pytest.raises(FileNotFoundError):
+            numpy.load(tmp_path / "none.npz")
+
+
 def test_arrays_of_an_archive_are_decoded_once(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     numpy.savez_compressed(path, image=numpy.arange(12.0).reshape(3, 4), label=7, words=numpy.array(["a", "b"]))

@@ -10,7 +10,7 @@ from typing import Any
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.sample_codec import copied, pack, unpack
 
-__all__ = ["cached_image_load", "cached_reader", "cached_sound_read", "file_key", "through"]
+__all__ = ["cached_image_load", "cached_reader", "cached_sound_read", "file_key", "kept", "through"]
 
 _WHOLE_FILE_BYTES = 8 << 20
 """Sound files up to this size are decoded whole for a part of them."""
@@ -43,14 +43,20 @@ def _simple(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool | type)
 
 
+def kept(cache: FileCache, key: str) -> Any:
+    """What the cache holds under ``key``, a copy of the caller's own; None without it."""
+    value = cache.value(key)
+    if value is not None:
+        return copied(value)
+    data = cache.get(key)
+    return None if data is None else unpack(data)
+
+
 def through(cache: FileCache, key: str, read: Callable[[], Any]) -> Any:
     """What the cache holds under ``key``, a copy of the caller's own; else what ``read`` gives, kept if it can be."""
-    kept = cache.value(key)
-    if kept is not None:
-        return copied(kept)
-    data = cache.get(key)
-    if data is not None:
-        return unpack(data)
+    found = kept(cache, key)
+    if found is not None:
+        return found
     value = read()
     packed = pack(value)
     if packed is not None and not cache.keep_value(key, copied(value), len(packed)):

@@ -22,7 +22,7 @@ import os
 from types import ModuleType
 from typing import Any
 
-from hotlap.lever.archives import cached_member, with_key
+from hotlap.lever.archives import cached_archive, cached_member
 from hotlap.lever.checks import check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
@@ -115,7 +115,7 @@ def apply(target: Target, setting: Setting) -> None:
     def arrays(module: ModuleType) -> None:
         read = cached_reader(cache, "numpy.load", module.load, ("mmap_mode", "allow_pickle"))
         archive = module.lib.npyio.NpzFile
-        swap(module, "load", with_key(archive, read))
+        swap(module, "load", cached_archive(cache, archive, read))
         swap(archive, "__getitem__", cached_member(cache, archive.__getitem__))
 
     target.on_import("PIL.ImageFile", images)
