@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import psutil
 import pytest
 from trial_support import QUICK, MakeArm
 
+from hotlap.machine.scratch import make_scratch, remove_scratch
 from hotlap.records.errors import HotlapError, RecordError
 from hotlap.trial.arm import Arm
 from hotlap.trial.reasons import explain, last_error
@@ -211,3 +213,22 @@ def test_ends_are_told_apart(make_arm: MakeArm) -> None:
     arm.start()
     assert until_true(lambda: not arm.alive)
     assert arm.failure("while warming up") == "script ended after 2 steps (while warming up)"
+
+
+@pytest.mark.skipif(available() == "none" or not os.access("/dev/shm", os.W_OK), reason="no sandbox or shared memory")
+def test_an_arm_that_ends_takes_its_own_layers_alone(make_arm: MakeArm, tmp_path: Path) -> None:
+    folder = make_scratch(Path("/dev/shm"))
+    try:
+        box = Sandbox.plan([], folder)
+        code = "import time; open('mine', 'w').write('x'); time.sleep(60)"
+        arms = [make_arm(name, box, [sys.executable, "-c", code]) for name in ("one", "other")]
+        for arm in arms:
+            arm.start()
+        assert until_true(lambda: len(list(folder.rglob("mine"))) == 2)
+        arms[0].stop()
+        assert len(list(folder.rglob("mine"))) == 1 and arms[1].alive and not (tmp_path / "mine").exists()
+        arms[1].stop()
+        assert not list(folder.glob("layers-*"))
+    finally:
+        remove_scratch(folder)
+    assert not folder.exists()

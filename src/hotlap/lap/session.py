@@ -44,7 +44,8 @@ class Session:
         self.extra_s = 0.0
         """Seconds that were granted beyond the budget."""
         self.scratch = make_scratch()
-        self.sandbox = Sandbox.plan([folder.path, self.scratch], options.scratch) if options.sandbox else None
+        self.layers: Path | None = None
+        self.sandbox = self._sandbox() if options.sandbox else None
         self._arms: list[Arm] = []
         self._count = 0
 
@@ -58,9 +59,21 @@ class Session:
         """Stop every arm and remove the scratch folder."""
         for arm in self._arms:
             arm.stop()
-        if self.sandbox is not None:
-            self.sandbox.clean()
-        remove_scratch(self.scratch)
+        self._remove_folders()
+
+    def _sandbox(self) -> Sandbox:
+        try:
+            if self.options.scratch is not None:
+                self.layers = make_scratch(Path(self.options.scratch))
+            return Sandbox.plan([self.folder.path, self.scratch], self.layers)
+        except HotlapError:
+            self._remove_folders()
+            raise
+
+    def _remove_folders(self) -> None:
+        for folder in (self.scratch, self.layers):
+            if folder is not None:
+                remove_scratch(folder)
 
     @property
     def elapsed_s(self) -> float:

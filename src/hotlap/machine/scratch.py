@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
+from hotlap.records.errors import HotlapError
+
 __all__ = ["make_scratch", "remove_scratch"]
 
 _PREFIX = "hotlap-"
@@ -22,10 +24,16 @@ _held: dict[Path, IO[bytes]] = {}
 """Locks of this process' folders; closing one would give it away."""
 
 
-def make_scratch() -> Path:
-    """A new empty folder, in memory where there is some to write to."""
-    memory = Path("/dev/shm")
-    base = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+def make_scratch(base: Path | None = None) -> Path:
+    """A new empty folder in ``base``, or in memory where there is some to write to.
+
+    Raises HotlapError when ``base`` is no folder that can be written.
+    """
+    if base is None:
+        memory = Path("/dev/shm")
+        base = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+    elif not base.is_dir() or not os.access(base, os.W_OK):
+        raise HotlapError(f"The scratch folder {base} does not exist or cannot be written.")
     _remove_orphans(base)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     part = folder / f".{_OWNER}"
@@ -38,10 +46,19 @@ def make_scratch() -> Path:
 
 def remove_scratch(folder: Path) -> None:
     """Remove a folder that :func:`make_scratch` made here."""
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
     owner = _held.pop(folder, None)
     if owner is not None:
         owner.close()
+
+
+def _remove(folder: Path) -> None:
+    """Also of what an overlay left: the kernel makes its working folders without any permission."""
+    for parent, names, _ in os.walk(folder):
+        for path in (os.path.join(parent, name) for name in names):
+            if not os.path.islink(path) and not os.access(path, os.R_OK | os.X_OK):
+                os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _locked(file: IO[bytes]) -> bool:
@@ -62,6 +79,6 @@ def _remove_orphans(base: Path) -> None:
         try:
             with open(folder / _OWNER, "rb") as owner:
                 if _locked(owner):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    _remove(folder)
         except OSError:
             continue  # another user's, or one that is being made or removed at this moment

@@ -17,7 +17,7 @@ import psutil
 from hotlap.records.errors import HotlapError
 from hotlap.records.timeline import Timeline, training_timeline
 from hotlap.trial import reasons, tree
-from hotlap.trial.sandbox import Sandbox, launcher
+from hotlap.trial.sandbox import Sandbox, launcher, remove_layers
 from hotlap.trial.tail import FileTail, Tail
 
 __all__ = ["Arm", "ArmSpec", "stop_all"]
@@ -63,6 +63,7 @@ class Arm:
     _stopped: list[psutil.Process] = field(default_factory=list)
     _tail: Tail | None = None
     _kills_before: int = 0
+    _layers: Path | None = None
 
     def start(self) -> None:
         """Launch the command (again, when it has ended). stdin is empty, output goes to the file."""
@@ -72,7 +73,9 @@ class Arm:
         self._close_turn()
         command = self.spec.command
         if self.spec.sandbox is not None:
-            command = self.spec.sandbox.wrap(command, self.spec.replaced)
+            self._remove_layers()
+            self._layers = self.spec.sandbox.new_layers()
+            command = self.spec.sandbox.wrap(command, self.spec.replaced, self._layers)
         elif sys.platform.startswith("linux"):
             command = launcher("plain", [], command)
         self._kills_before = reasons.oom_kills()
@@ -156,9 +159,12 @@ class Arm:
             self._process.wait()
         self._close_turn()
         self.frozen = False
-        if self.spec.sandbox is not None:
-            self.spec.sandbox.clean()
+        self._remove_layers()
         _LIVE.discard(self)
+
+    def _remove_layers(self) -> None:
+        remove_layers(self._layers)
+        self._layers = None
 
     def failure(self, context: str = "") -> str:
         """Why the arm ended, in one sentence; ``context`` says what it was doing (``while warming up``)."""

@@ -22,7 +22,7 @@ import psutil
 
 from hotlap.records.errors import HotlapError
 
-__all__ = ["FAILED", "LAUNCHER", "SAYS", "Sandbox", "available", "launcher"]
+__all__ = ["FAILED", "LAUNCHER", "SAYS", "Sandbox", "available", "launcher", "remove_layers"]
 
 LAUNCHER = Path(__file__).with_name("enter.py")
 FAILED = 125
@@ -92,8 +92,10 @@ class Sandbox:
     """Bound of the layers in memory."""
 
     @staticmethod
-    def plan(keep: list[Path], scratch: str | None = None) -> Sandbox:
+    def plan(keep: list[Path], scratch: Path | None = None) -> Sandbox:
         """Check that a sandbox can be made for the present folder, home and temporary folder.
+
+        ``scratch``: a folder of this process' own, in which each command gets its layers.
 
         Raises HotlapError that says why not and what to do.
         """
@@ -103,40 +105,43 @@ class Sandbox:
         for path in keep:
             if not path.exists():
                 raise HotlapError(f"{path} is to be kept out of the sandbox, but does not exist.")
-        if scratch is not None and not os.access(scratch, os.W_OK):
-            raise HotlapError(f"The scratch folder {scratch} does not exist or cannot be written.")
         size = int(min(MEMORY_FRAC * psutil.virtual_memory().available, MOST_BYTES))
-        folder = Path(scratch).resolve() if scratch is not None else None
+        folder = scratch.resolve() if scratch is not None else None
         sandbox = Sandbox(mode, tuple(path.resolve() for path in keep), folder, size)
-        why_not = _try(mode, sandbox._options([]))
-        sandbox.clean()
+        layers = sandbox.new_layers()
+        why_not = _try(mode, sandbox._options([], layers))
+        remove_layers(layers)
         if why_not is not None:
             raise HotlapError(f"Trials cannot be sandboxed here: {why_not}.", HINT)
         return sandbox
 
-    def _options(self, command: list[str]) -> list[str]:
+    def _options(self, command: list[str], layers: Path | None) -> list[str]:
         options = [f"--keep={path}" for path in self.keep] + [f"--size={self.size_bytes}"]
         scripts = [word for word in command[:8] if word.endswith((".py", ".sh")) and os.path.isfile(word)]
         options += [f"--need={os.path.dirname(os.path.realpath(word))}" for word in scripts]
-        if self.scratch is not None:
-            options.append(f"--scratch={tempfile.mkdtemp(prefix='hotlap-layers-', dir=self.scratch)}")
-        return options
+        return options if layers is None else [*options, f"--scratch={layers}"]
 
-    def wrap(self, command: list[str], replaced: Mapping[Path, Path] | None = None) -> list[str]:
-        """Command line that runs ``command`` in layers of its own; its argv, folder and environment stay.
+    def new_layers(self) -> Path | None:
+        """A folder for the layers of one command, for :func:`remove_layers` at its end; None: they lie in memory."""
+        return None if self.scratch is None else Path(tempfile.mkdtemp(prefix="layers-", dir=self.scratch))
+
+    def wrap(
+        self, command: list[str], replaced: Mapping[Path, Path] | None = None, layers: Path | None = None
+    ) -> list[str]:
+        """Command line that runs ``command`` in ``layers`` of its own; its argv, folder and environment stay.
 
         ``replaced``: files and, for each, another one whose content the command finds in its place.
         """
-        options = self._options(command)
+        options = self._options(command, layers)
         for file, new in (replaced or {}).items():
             options += ["--replace", str(file), str(new)]
         return launcher(self.mode, options, command)
 
-    def clean(self) -> None:
-        """Remove what ended commands left in the scratch folder (layers in memory vanish by themselves)."""
-        if self.scratch is None:
-            return
-        for folder in self.scratch.glob("hotlap-layers-*"):
-            for work in folder.glob("*w/*"):
-                work.chmod(0o700)  # the kernel makes it with no permissions at all
-            shutil.rmtree(folder)
+
+def remove_layers(layers: Path | None) -> None:
+    """Remove what an ended command left in a folder (layers in memory vanish by themselves)."""
+    if layers is None:
+        return
+    for work in layers.glob("*w/*"):
+        work.chmod(0o700)  # the kernel makes it with no permissions at all
+    shutil.rmtree(layers)
