@@ -13,7 +13,7 @@ from hotlap.proof.metric import judge_metric
 from hotlap.proof.over_seeds import over_seeds, seeds_for_margin, seeds_for_ratio
 from hotlap.proof.sooner import seconds_to
 from hotlap.proof.what_more import what_more
-from hotlap.proof.whole_runs import Asked, conclude, hopeless, ratios, usable
+from hotlap.proof.whole_runs import Asked, conclude, diverged, hopeless, ratios, usable
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
 
 
@@ -133,6 +133,21 @@ def test_the_metric_decides_where_bits_are_not_owed() -> None:
     found = conclude(equal, Asked("bits", pattern="EER (.*)"))
     assert found.verdict == "not proved", "what was asked for was not found, however equal the bits"
     assert "Check the pattern" in what_more(equal, found, asked)[0]
+
+
+def test_a_loss_that_is_no_number_any_more_refutes_whatever_the_metric_of_other_seeds_says() -> None:
+    asked = Asked("maths", pattern="EER (.*)", lower_is_better=True)
+    fine = [
+        replace(pair(k), baseline=run(0.2, seed=k, metric=5 + k / 9), candidate=run(0.1, seed=k, metric=4 + k / 9))
+        for k in range(3)
+    ]
+    assert conclude(fine, asked).verdict == "proved"
+    broken = replace(pair(3), candidate=run(0.1, seed=3, status="stopped", loss=[*[1.0] * 20, *[None] * 40]))
+    assert diverged(broken) and not any(map(diverged, fine))
+    assert conclude([*fine, broken], asked).verdict == "refuted"
+    silent = replace(fine[0], candidate=run(0.1, metric=None))
+    found = conclude([*fine, silent], asked)
+    assert found.verdict == "not proved" and found.metric is not None and "In 1 of 4 seeds" in found.metric.summary
 
 
 def test_a_metric_is_turned_so_that_positive_is_worse() -> None:

@@ -15,7 +15,7 @@ from hotlap.lap.session import Session
 from hotlap.proof.speedup import MIN_LAUNCHES
 from hotlap.proof.verdict import strictness
 from hotlap.proof.what_more import what_more
-from hotlap.proof.whole_runs import Asked, Verdicts, conclude, hopeless, usable
+from hotlap.proof.whole_runs import Asked, Verdicts, conclude, diverged, hopeless, usable
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Plan
 from hotlap.records.run_folder import RunFolder
@@ -177,6 +177,8 @@ class _Prover:
         why = ""
         if last.candidate.status == "failed" and not usable(last):
             why = "the plan breaks the script"
+        elif diverged(last):
+            why = "the plan's loss is no number any more"
         elif hopeless(found):
             why = "more of them would not prove the quality"
         elif self.repeats.uncertain:

@@ -37,6 +37,9 @@ def judge_metric(
         return verdict("not proved", "The pattern matched no number in the baseline's output.")
     if not any(c is not None for c in candidate):
         return verdict("not proved", "The pattern matched no number in the candidate's output.")
+    lost = sum(b is not None and c is None for b, c in zip(baseline, candidate, strict=True))
+    if lost:  # the seeds left would be those in which all went well
+        return verdict("not proved", f"In {lost} of {len(baseline)} seeds only the baseline printed the metric.")
     if not pairs:
         return verdict("not proved", "No seed has the metric in both arms.")
     turn = 1.0 if lower_is_better else -1.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from hotlap.proof.curves import at_equal_steps, per_step, samples_per_step
+from hotlap.proof.curves import at_equal_steps, broken_at, per_step, samples_per_step
 from hotlap.proof.equal_samples import at_equal_samples
 from hotlap.proof.metric import judge_metric
 from hotlap.proof.noninferior import LEVEL, judge
@@ -23,7 +23,7 @@ from hotlap.records.proof import Quality
 from hotlap.records.seed_proof import ArmRun, MetricQuality, SeedRuns, Stop, TimeToQuality, Word
 from hotlap.records.trials import Interval
 
-__all__ = ["Asked", "Verdicts", "conclude", "hopeless", "metric_counts", "ratios", "usable"]
+__all__ = ["Asked", "Verdicts", "conclude", "diverged", "hopeless", "metric_counts", "ratios", "usable"]
 
 EARLY_LEVEL = 0.99
 """One-sided confidence for giving up before all seeds were run: looks before the last one can only refute."""
@@ -73,6 +73,11 @@ def usable(runs: SeedRuns) -> bool:
     return "failed" not in (one.status, other.status) or (one.status == other.status and same_end)
 
 
+def diverged(runs: SeedRuns) -> bool:
+    """Whether the candidate's loss alone became no number: refuted, whatever a metric of other seeds says."""
+    return broken_at(runs.baseline.loss, runs.candidate.loss) is not None
+
+
 def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
     """The verdicts on the seeds that were run."""
     used = [runs for runs in seeds if usable(runs)]
@@ -97,7 +102,7 @@ def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
     if metric is not None and metric_counts(quality, metric):
         owed.append(metric.verdict)
     word: Word = "proved" if all(w == "proved" for w in owed) else "not proved"
-    if crashed or "refuted" in owed:
+    if crashed or any(map(diverged, used)) or "refuted" in owed:
         word = "refuted"
     return Verdicts(word, speedup, whole, steady, speed, quality, metric, sooner, differ)
 
