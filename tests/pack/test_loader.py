@@ -22,8 +22,10 @@ from hotlap.pack import (
     Pack,
     PackedDataset,
     Padded,
+    Pairs,
     Sequential,
     Shuffle,
+    Tuples,
     as_is,
 )
 from hotlap.pack.threads import one_thread
@@ -123,6 +125,53 @@ def test_a_resume_gives_the_very_next_batch(make: Make, settings: LoaderSettings
     other = Loader(pack, 5, views, Shuffle(1))
     with pytest.raises(HotlapError, match="batch_size"):
         other.load_state_dict(state)
+
+
+def test_the_epoch_that_was_left_goes_on_when_it_is_named_again(make: Make) -> None:
+    pack = make(pictures(40))
+    left = Loader(pack, 8, {"label": None}, Shuffle(1))
+    seen = [b["row"].tolist() for b in itertools.islice(epochs(left, 2), 7)]
+    resumed = Loader(pack, 8, {"label": None}, Shuffle(1))
+    resumed.load_state_dict(left.state_dict())
+    resumed.set_epoch(1)
+    assert len(rest := [b["row"].tolist() for b in resumed]) == 3
+    assert sorted(itertools.chain(*seen[5:], *rest)) == list(range(40))
+    resumed.set_epoch(1)
+    assert [b["row"].tolist() for b in resumed][:2] == seen[5:], "asked for anew it is read anew"
+
+
+def test_another_order_does_not_go_on(make: Make) -> None:
+    pack = make(pictures(40))
+    state = Loader(pack, 8, order=Tuples([[0, 1], [2, 3], [4, 5], [6, 7]])).state_dict()
+    Loader(pack, 8, order=Tuples([[0, 1], [2, 3], [4, 5], [6, 7]])).load_state_dict(state)
+    for order in (Tuples([[0, 1], [2, 3], [4, 5], [6, 8]]), Shuffle(), Pairs()):
+        with pytest.raises(HotlapError, match="reads in another order"):
+            Loader(pack, 8, order=order).load_state_dict(state)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "channels_last"])
+def test_pairs_stay_pairs_where_some_are_mirrored(make: Make, layout: str) -> None:
+    rows = pictures(12)
+    table = [[k, k + 1] for k in range(11)]
+    view = Image((20, 17), at="center", flip=0.5, dtype=torch.uint8, layout=layout)
+    mirrored = 0
+    for batch in Loader(make(pictures(12)), 6, {"image": view, "label": None}, Tuples(table, seed=None)):
+        assert (batch["row"][1::2] - batch["row"][0::2]).eq(1).all() and batch["label"].equal(batch["row"])
+        assert batch["image"].is_contiguous(memory_format=torch.channels_last) == (layout == "channels_last")
+        for row, image in zip(batch["row"].tolist(), batch["image"].numpy(), strict=True):
+            plain = rows[row]["image"]
+            mirrored += np.array_equal(image, plain[:, :, ::-1])
+            assert np.array_equal(image, plain) or np.array_equal(image, plain[:, :, ::-1])
+    assert 3 <= mirrored <= 19
+
+
+def test_a_damaged_batch_made_ahead_does_not_keep_the_threads(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = Loader(make(pictures(40)), 8, {"label": None}, settings=BACKGROUND)
+    real = loader._maker.make
+    monkeypatch.setattr(loader._maker, "make", lambda e, n: 1 / 0 if n else real(e, n))
+    next(iter(loader))
+    loader.close()
+    assert loader._threads is None
 
 
 def test_threads_and_placement_do_not_change_batches(make: Make) -> None:

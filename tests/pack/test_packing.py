@@ -153,6 +153,45 @@ def test_append(tmp_path: Path) -> None:
     assert len(Pack(tmp_path / "p")) == 35
 
 
+def test_numbers_that_mean_something_else_are_not_appended(tmp_path: Path) -> None:
+    def source(*classes: str) -> Rows:
+        rows = Rows([{"label": k} for k in range(2)])
+        rows.metadata = {"classes": list(classes), "source": "/".join(classes)}
+        return rows
+
+    pack(source("cat", "dog"), tmp_path / "p")
+    with pytest.raises(HotlapError, match=r'classes are \["cat", "dog"\], those of the source \["bird", "cat"\]'):
+        pack(source("bird", "cat"), tmp_path / "p", PackSettings(append=True))
+    assert len(Pack(tmp_path / "p")) == 2
+    pack(source("cat", "dog"), tmp_path / "p", PackSettings(append=True))
+    assert len(Pack(tmp_path / "p")) == 4
+
+
+def test_columns_are_told_by_a_row_that_shows_them(tmp_path: Path) -> None:
+    empty, full = np.array([]), np.array([[1, 2, 3, 4]])
+    pack(Rows([{"boxes": empty}, {"boxes": full}, {"boxes": empty}], RAGGED), tmp_path / "p")
+    column = Pack(tmp_path / "p").columns["boxes"]
+    assert (column.dtype, column.shape) == ("int64", (4,)) and Pack(tmp_path / "p").row(1)[
+        "boxes"
+    ].tolist() == full.tolist()
+    pack(Rows([{"boxes": empty}], RAGGED), tmp_path / "none")
+
+
+def test_a_packing_that_was_killed_at_its_very_end_is_not_added_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hotlap.pack import plan_parts
+
+    pack(Rows(mixed(20), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    with monkeypatch.context() as patch:
+        patch.setattr(plan_parts, "_remove_notes", lambda work: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            pack(Rows(mixed(15, seed=1), RAGGED), tmp_path / "p", PackSettings(append=True, **SMALL))
+    with pytest.raises(HotlapError, match="has these rows already"):
+        pack(Rows(mixed(15, seed=1), RAGGED), tmp_path / "p", PackSettings(append=True, **SMALL))
+    assert len(Pack(tmp_path / "p")) == 35 and not (tmp_path / "p" / ".packing").exists()
+
+
 def test_two_packings_of_one_folder(tmp_path: Path) -> None:
     from hotlap.pack.plan_parts import locked
 

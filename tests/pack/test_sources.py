@@ -23,6 +23,7 @@ from pack_support import jpeg
 from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.decode import decode_image
+from hotlap.pack.sources.read import list_folder
 from hotlap.records.errors import HotlapError
 
 
@@ -36,6 +37,15 @@ def test_image_folder(pictures: Path, tmp_path: Path) -> None:
     assert found.metadata["classes"] == ["cat", "dog"] and found.values("label").tolist() == [0, 0, 0, 1, 1, 1]
     assert found.row(4)["name"] == "dog/4.jpg"
     assert np.array_equal(found.row(4)["image"], decode_image(jpeg(4)))
+
+
+def test_linked_folders_are_followed(pictures: Path, tmp_path: Path) -> None:
+    subset = tmp_path / "subset"
+    subset.mkdir()
+    (subset / "a").symlink_to(pictures / "cat")
+    (subset / "b").symlink_to(pictures / "dog")
+    (pictures / "cat" / "back").symlink_to(subset)
+    assert list_folder(str(subset), (".jpg",)) == [f"{c}/{k}.jpg" for c, ks in (("a", "012"), ("b", "345")) for k in ks]
 
 
 def test_images_of_many_sizes_stay_encoded_or_are_resized(pictures: Path, tmp_path: Path) -> None:
@@ -162,6 +172,15 @@ def record(label: float | list[float], content: bytes) -> bytes:
     head = struct.pack("<IfQQ", len(many), 0.0 if many else label, 0, 0) + struct.pack(f"<{len(many)}f", *many)
     body = head + content
     return struct.pack("<II", 0xCED7230A, len(body)) + body + b"\0" * (-len(body) % 4)
+
+
+def test_a_row_of_two_images_has_two_columns(tmp_path: Path) -> None:
+    images = {f"{k}.{end}": jpeg(2 * k + n, kind=kind) for k in range(2)
+              for n, (end, kind) in enumerate((("jpg", "JPEG"), ("seg.png", "PNG")))}  # fmt: skip
+    tar(tmp_path / "s.tar", images)
+    source = open_source(str(tmp_path / "s.tar"))
+    row = source.row(0)
+    assert set(row) == {"jpg", "seg.png", "name"} and not np.array_equal(row["jpg"], row["seg.png"])
 
 
 @pytest.mark.parametrize("with_index", [True, False])

@@ -1,4 +1,8 @@
-"""One batch, from its number: rows, mirrored ones first, every column filled. A pure function of (epoch, batch)."""
+"""One batch, from its number: rows, every column filled. A pure function of (epoch, batch).
+
+Images that are mirrored come first, and every other column with them, so that mirroring is one operation. Where the
+order gives places in the batch a meaning (pairs), the images are put back into it: one more copy.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +45,7 @@ class BatchMaker:
         self._flip = shares.pop() if shares else 0.0
         self._is_flipped = {name: bool(view.flip_share) for name, view in views.items()}
         self._fillers: dict[str, Filler] = {name: view.open(pack, name, batch) for name, view in views.items()}
+        self._keeps_places = getattr(order, "keeps_places", False)
         self._pin = pin
         self.ring = Ring(self._allocate)
         self._orders: dict[int, tuple[Indices, Indices]] = {}
@@ -52,9 +57,11 @@ class BatchMaker:
         if ahead is None:
             ahead = _READ_AHEAD if size_bytes > memory // 2 else 0
         in_blocks = isinstance(order, BlockShuffle)
-        self._ahead_rows = max(ahead * batch, order.window_rows if isinstance(order, BlockShuffle) else 0)
-        held = 2 * self._ahead_rows * size_bytes // max(len(pack), 1)  # a window in use, and the next
-        direct = size_bytes > memory and held < memory // 2
+        window = order.window_rows if isinstance(order, BlockShuffle) else 0
+        self._ahead_rows = max(ahead * batch, -(-window // settings.world))
+        held = 2 * self._ahead_rows * settings.world * size_bytes // max(len(pack), 1)  # a window in use, and the next
+        # Ranks read the same chunks: what one of them reads past the page cache is not there for the others.
+        direct = size_bytes > memory and held < memory // 2 and settings.world == 1
         self.read_ahead = ReadAhead(pack, list(views), self._ahead_rows, in_blocks, direct) if ahead else None
 
     def _allocate(self) -> list[dict[str, torch.Tensor]]:
@@ -86,15 +93,23 @@ class BatchMaker:
             self._read_early(self.read_ahead, epoch, number)
         chosen = self.pack.rows(rows[part])
         draws = Draws(self._settings.seed, epoch, places[part])
-        flipped = 0
+        flipped, turned, back = 0, (chosen, draws), None
         if self._flip:
             mirrored = draws.uniform("flip") < self._flip
-            first = np.argsort(~mirrored, kind="stable")
-            chosen, draws, flipped = chosen[first], draws.take(first), int(mirrored.sum())
+            first, flipped = np.argsort(~mirrored, kind="stable"), int(mirrored.sum())
+            turned = chosen[first], draws.take(first)
+            if self._keeps_places:
+                back = torch.from_numpy(np.argsort(first))
+            else:
+                chosen, draws = turned
         batch: dict[str, Any] = {}
         with one_thread():
             for (name, filler), buffers in zip(self._fillers.items(), slot.buffers, strict=True):
-                batch |= filler.fill(buffers, chosen, draws, flipped if self._is_flipped[name] else 0)
+                if not self._is_flipped[name]:
+                    batch |= filler.fill(buffers, chosen, draws, 0)
+                    continue
+                filled = filler.fill(buffers, *turned, flipped)
+                batch |= filled if back is None else {k: _in_order(value, back) for k, value in filled.items()}
         batch.setdefault("row", torch.from_numpy(chosen))
         return batch, slot
 
@@ -110,3 +125,8 @@ class BatchMaker:
             following, _ = self.epoch_rows(epoch + 1)
             reading.ask(self.pack.numbers(following[max(0, begin - len(rows)) : behind - len(rows)]), place)
         reading.wait(self.pack.numbers(rows[first : first + self.batch]))
+
+
+def _in_order(images: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
+    """``images[back]`` in the layout that they have."""
+    return torch.index_select(images, 0, back, out=torch.empty_like(images))

@@ -31,6 +31,8 @@ _HUGEPAGE = 14
 _HUGE = 2 << 20
 """Bytes of a huge page on x86-64, and on arm64 with pages of 4 KiB."""
 _CAN = sys.platform == "linux"
+_FILES_FRAC = 0.25
+"""Of the files that the process may have open, the share that a pack takes at most: the rest is the training's."""
 
 
 class Direct:
@@ -104,7 +106,7 @@ class Direct:
     def _opened(self, number: int) -> int | None:
         """The file, mapped anew by the handle that all its maps will have; None where it cannot be read directly."""
         if number not in self._handles:
-            if not _CAN:
+            if not _CAN or len(self._handles) >= _most_files():
                 return None
             try:
                 handle = os.open(self._paths[number], os.O_RDONLY | os.O_DIRECT)
@@ -119,6 +121,13 @@ class Direct:
         flags = mmap.MAP_SHARED | MAP_FIXED
         if self._libc.mmap(place, length, mmap.PROT_READ, flags, self._handles[number], offset) == FAILED:
             raise HotlapError(f"Cannot map {self._paths[number]}: {os.strerror(ctypes.get_errno())}.")
+
+
+def _most_files() -> float:
+    import resource  # not on Windows
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return float("inf") if limit == resource.RLIM_INFINITY else limit * _FILES_FRAC
 
 
 def _close(handles: dict[int, int]) -> None:

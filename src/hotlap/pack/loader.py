@@ -13,7 +13,7 @@ import torch
 
 from hotlap.pack.batches import BatchMaker
 from hotlap.pack.device import DeviceCopy
-from hotlap.pack.order.contract import Order
+from hotlap.pack.order.contract import Order, mark_of
 from hotlap.pack.order.plain import Shuffle
 from hotlap.pack.placement import Placement
 from hotlap.pack.reader import Pack
@@ -54,6 +54,7 @@ class Loader:
         asked: Mapping[str, View | None] = views if views is not None else dict.fromkeys(self.pack.columns)
         where = torch.device(device)
         self._order = order or Shuffle(seed=self.settings.seed)
+        self._order_mark = mark_of(self._order)
         self._maker = BatchMaker(self.pack, batch_size, {name: view or Whole() for name, view in asked.items()},
                                  self._order, self.settings, where.type == "cuda")  # fmt: skip
         self._copy = DeviceCopy(where) if where.type == "cuda" else None
@@ -65,6 +66,7 @@ class Loader:
         self._next = 0
         self._between = True
         """No epoch has been begun and left: iterating goes on at ``epoch``, batch ``_next``."""
+        self._resumed = False
 
     def _check(self) -> None:
         s = self.settings
@@ -77,7 +79,12 @@ class Loader:
         return self._maker.count(self.epoch, self.drop_last)
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch that the next pass reads (passes count on by themselves)."""
+        """The epoch that the next pass reads (passes count on by themselves).
+
+        Right after ``load_state_dict`` the epoch that was left goes on where it was left.
+        """
+        if self._resumed and epoch == self.epoch:
+            return
         if (epoch, 0) != (self.epoch, self._next):
             self._forget()
         self.epoch, self._next, self._between = epoch, 0, True
@@ -85,7 +92,8 @@ class Loader:
     def state_dict(self) -> dict[str, int]:
         """Where the loader stands; plain numbers."""
         return {"epoch": self.epoch, "batch": self._next, "batch_size": self.batch_size, "rows": len(self.pack),
-                "world": self.settings.world, "seed": self.settings.seed}  # fmt: skip
+                "world": self.settings.world, "seed": self.settings.seed,
+                "order": self._order_mark}  # fmt: skip
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go on where ``state`` was taken. Refuses what would read other rows than were left."""
@@ -93,13 +101,19 @@ class Loader:
         for key in ("batch_size", "rows", "world", "seed"):
             if state[key] != mine[key]:
                 raise HotlapError(f"The saved loader has {key} {state[key]}, this one {mine[key]}: it cannot go on.")
+        if state.get("order", mine["order"]) != mine["order"]:
+            raise HotlapError(
+                f"The saved loader reads in another order than {type(self._order).__name__} as it is set here: it "
+                "cannot go on.", "Give the loader the order (and its seed) that it had when the state was taken.",
+            )  # fmt: skip
         self._forget()
         self.epoch, self._next, self._between = int(state["epoch"]), int(state["batch"]), True
+        self._resumed = True
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         if not self._between:  # left in the middle: a new pass is a new epoch, as with a DataLoader
             self.set_epoch(self.epoch + 1)
-        self._between = False
+        self._between = self._resumed = False
         self._maker.oldest = self.epoch
         asked = time.perf_counter()
         while self._next < len(self):
@@ -153,7 +167,7 @@ class Loader:
         """Let go of batches made ahead."""
         while self._made:
             _, future = self._made.popleft()
-            if not future.cancel():
+            if not future.cancel() and future.exception() is None:  # a batch that nobody will see may have failed
                 self._maker.ring.give_back(future.result()[1], self.settings.ahead + self.settings.threads + 2)
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
-import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
@@ -55,15 +54,7 @@ def pack(source: Source, folder: str | Path, settings: PackSettings | None = Non
     except OSError as err:
         raise _disk_error(err, target) from err
     finally:
-        _tidy(target, is_new)
-
-
-def _tidy(target: Path, is_new: bool) -> None:
-    """A packing that never began leaves no folder behind."""
-    work = target / ".packing"
-    if work.exists() and not any(p.name != "lock" for p in work.iterdir()):
-        shutil.rmtree(work)
-        if is_new and not any(target.iterdir()):
+        if is_new and target.exists() and not any(target.iterdir()):  # a packing that never began
             target.rmdir()
 
 

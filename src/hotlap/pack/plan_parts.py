@@ -5,12 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from hotlap.pack.manifest import MANIFEST, Manifest, Part, read_json, read_manifest, write_json
 from hotlap.pack.schema import Column, column_of, schema_from_json
@@ -62,27 +61,57 @@ class Job:
 def locked(folder: Path) -> Iterator[None]:
     """One packing per folder at a time; the lock goes with its process, however that ends."""
     work = folder / _FOLDER
-    work.mkdir(parents=True, exist_ok=True)
-    with open(work / "lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as err:
-            raise HotlapError(f"{folder} is being packed by another process.", "Wait until it is done.") from err
+    path = work / "lock"
+    lock = _taken(path, folder)
+    try:
         for left in folder.glob(".part-*.tmp"):  # of a packing that was killed
             left.unlink()
         yield
+    finally:
+        is_done = not any(p != path for p in work.iterdir())
+        if is_done:
+            path.unlink()
+        lock.close()
+        if is_done:
+            with suppress(OSError):  # the next packing is there already
+                work.rmdir()
 
 
-def _first_row(source: Source, settings: PackSettings) -> dict[str, Any]:
-    last: Exception | None = None
-    for index in range(min(len(source), 1 if settings.on_error == "stop" else 1000)):
+def _taken(path: Path, folder: Path) -> IO[str]:
+    """The lock, held. Who waited to open it while its holder removed it has a file that nobody else sees: again."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path, "w")  # noqa: SIM115 - held while packing
         try:
-            return source.row(index)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
+                return lock
+        except FileNotFoundError:
+            pass
+        except OSError as err:
+            lock.close()
+            raise HotlapError(f"{folder} is being packed by another process.", "Wait until it is done.") from err
+        lock.close()
+
+
+def _telling_row(source: Source, settings: PackSettings) -> dict[str, Any]:
+    """The first row from which the columns can be told: of an empty list neither type nor shape are known."""
+    last: Exception | None = None
+    found: dict[str, Any] | None = None
+    for index in range(min(len(source), 1000)):
+        try:
+            row = source.row(index)
         except Exception as err:
             last = err
             if settings.on_error == "stop":
                 hint = "Leave such rows out with --on-error quarantine."
                 raise HotlapError(f"Cannot pack {source.name(index)}: {err}", hint) from err
+        else:
+            if not any(tuple(getattr(value, "shape", ())) == (0,) for value in row.values()):
+                return row
+            found = found or row
+    if found is not None:
+        return found
     raise HotlapError("No row of the source can be packed.", f"The last one tried said: {last}") from last
 
 
@@ -95,6 +124,21 @@ def _row_bytes(row: dict[str, Any]) -> int:
     return max(1, sum(size(v) for v in row.values()))
 
 
+def _check_meaning(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """What numbers in the columns mean (classes, speakers) has to be the same in what is appended."""
+    for key in sorted(before.keys() & now.keys() - {"source"}):
+        if before[key] != now[key]:
+            raise HotlapError(
+                f"The pack's {key} are {_brief(before[key])}, those of the source {_brief(now[key])}: the same number "
+                "would mean different things.", "Pack both together, into a new folder.",
+            )  # fmt: skip
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
 def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
     """Columns and parts of this packing; those of the interrupted one where there is one."""
     before = read_manifest(folder) if settings.append else None
@@ -102,6 +146,8 @@ def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
         raise HotlapError(f"{folder} is a pack already.", "Add to it with --append, or choose another folder.")
     if len(source) == 0:
         raise HotlapError("The source is empty: there is nothing to pack.")
+    if before is not None:
+        _check_meaning(before.metadata, source.metadata)
     path = folder / _FOLDER / "plan.json"
     if path.exists():
         found = read_json(path)
@@ -111,8 +157,13 @@ def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
                 f"{folder} holds an interrupted packing of another source, or with other settings.",
                 f"Repeat the command that was interrupted, or remove {folder} and start again.",
             )
-        return Job(folder, schema_from_json(found["columns"]), [(f, a, b) for f, a, b in found["parts"]], before)
-    row = _first_row(source, settings)
+        job = Job(folder, schema_from_json(found["columns"]), [(f, a, b) for f, a, b in found["parts"]], before)
+        if before is not None and {p.file for p in before.parts} & {file for file, _, _ in job.parts}:
+            _remove_notes(job.work)  # it was whole: only its notes were left when it was killed
+            raise HotlapError(f"{folder} has these rows already: the packing that was interrupted was done.",
+                              "Run the command again to add them once more.")  # fmt: skip
+        return job
+    row = _telling_row(source, settings)
     ragged = source.ragged | settings.ragged
     columns = before.columns if before else tuple(column_of(name, value, name in ragged) for name, value in row.items())
     per_part = max(1, min(settings.part_bytes // _row_bytes(row), -(-len(source) // (4 * settings.processes))))
@@ -165,5 +216,12 @@ def conclude(job: Job, metadata: dict[str, Any]) -> Manifest:
             out.flush()
             os.fsync(out.fileno())
     write_json(job.folder / MANIFEST, manifest.to_json())
-    shutil.rmtree(job.work)
+    _remove_notes(job.work)
     return manifest
+
+
+def _remove_notes(work: Path) -> None:
+    """The plan first: notes without it are those of no packing."""
+    (work / "plan.json").unlink(missing_ok=True)
+    for note in work.glob("*.json"):
+        note.unlink()

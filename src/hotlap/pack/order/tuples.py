@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ class Tuples:
     table: Sequence[Sequence[int]] | np.ndarray[Any, Any]
     seed: int | None = 0
     """None: in the order given."""
+    keeps_places: bool = field(default=True, init=False)
 
     @property
     def grain(self) -> int:
@@ -48,12 +49,13 @@ class Pairs:
     hard: Sequence[Sequence[int]] | None = None
     seed: int = 0
     grain: int = 2
+    keeps_places: bool = field(default=True, init=False)
 
     def rows(self, pack: Pack, epoch: int) -> Indices:
         draw, groups, number = _setting(pack, self.column, self.seed, epoch)
         first = draw.permutation(np.concatenate(groups))
         alike = draw.random(len(first)) < self.same
-        labels = [int(pack.values(self.column)[g[0]]) for g in groups]
+        labels = pack.values(self.column)[[g[0] for g in groups]].tolist()
         near = _look_alikes(self.hard or (), {label: k for k, label in enumerate(labels)})
         second = np.empty_like(first)
         for k, (row, is_same) in enumerate(zip(first, alike, strict=True)):
@@ -74,6 +76,7 @@ class Triplets:
     column: str = "label"
     seed: int = 0
     grain: int = 3
+    keeps_places: bool = field(default=True, init=False)
 
     def rows(self, pack: Pack, epoch: int) -> Indices:
         draw, groups, number = _setting(pack, self.column, self.seed, epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -78,6 +79,22 @@ def stamp(path: str) -> str:
     return f"{found.st_size}:{found.st_mtime_ns}"
 
 
+def _files(folder: str, chain: frozenset[str]) -> Iterator[str]:
+    """Files below ``folder``, through linked folders too (a subset of classes is often made of links).
+
+    ``chain``: the real folders on the way here; a link back to one of them is not followed.
+    """
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as err:
+        raise HotlapError(f"{folder} cannot be listed: {err.strerror}.") from err
+    for entry in entries:
+        if not entry.is_dir():
+            yield entry.path
+        elif (real := os.path.realpath(entry.path)) not in chain:
+            yield from _files(entry.path, chain | {real})
+
+
 def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
     """Names of all files below ``root`` with these suffixes, sorted, ``/`` between folders."""
     if is_url(root):
@@ -86,9 +103,7 @@ def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
     else:
         if not Path(root).is_dir():
             raise HotlapError(f"{root} is not a folder.")
-        found = [
-            os.path.relpath(os.path.join(where, name), root) for where, _, names in os.walk(root) for name in names
-        ]
+        found = [os.path.relpath(path, root) for path in _files(root, frozenset((os.path.realpath(root),)))]
     return sorted(
         name for name in found if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith(".")
     )

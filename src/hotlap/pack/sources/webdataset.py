@@ -32,6 +32,11 @@ def expand_braces(spec: str) -> list[str]:
     ]
 
 
+def _is(suffix: str, known: tuple[str, ...]) -> bool:
+    """Whether a suffix (all behind the first dot) ends in one of a kind of file."""
+    return f".{suffix.rsplit('.', 1)[-1]}" in known
+
+
 class TarSource:
     """Rows of one or more local tars; the headers are read once, the contents when asked for."""
 
@@ -53,8 +58,17 @@ class TarSource:
         else:
             encoded = is_encoded(options, lambda i: self._content(i, image), len(self._rows))
             self._image = ImageReader(encoded, options)
+        suffixes = {suffix for _, _, fields in self._rows for suffix in fields}
+        self._by_suffix = {known for known in (IMAGES, AUDIO) if self._have_two(known)}
         if options.store != "encoded":
-            self.ragged = frozenset({"audio"} if any(f".{s}" in AUDIO for s in self._rows[0][2]) else ())
+            self.ragged = frozenset(self._column(s, AUDIO, "audio") for s in suffixes if _is(s, AUDIO))
+
+    def _have_two(self, known: tuple[str, ...]) -> bool:
+        """Whether a row has two files of a kind (an image and its mask): then each has a column of its own."""
+        return any(sum(_is(suffix, known) for suffix in fields) > 1 for _, _, fields in self._rows)
+
+    def _column(self, suffix: str, known: tuple[str, ...], usual: str) -> str:
+        return suffix if known in self._by_suffix else usual
 
     def _index(self, number: int, path: str) -> None:
         try:
@@ -103,11 +117,12 @@ class TarSource:
         from hotlap.pack.sources.decode import decode_audio
 
         last = suffix.rsplit(".", 1)[-1]
-        if f".{last}" in IMAGES:
-            return self._image(content)
-        if f".{last}" in AUDIO:
+        if _is(suffix, IMAGES):
+            return {self._column(suffix, IMAGES, "image"): self._image(content)["image"]}
+        if _is(suffix, AUDIO):
             samples, rate = decode_audio(content)
-            return {"audio": samples, "rate": rate} if "audio" in self.ragged else {"audio": content}
+            name = self._column(suffix, AUDIO, "audio")
+            return {name: samples, "rate": rate} if name in self.ragged else {name: content}
         if last in ("cls", "cls2", "index"):
             return {"label" if last == "cls" else last: int(content)}
         if last == "json":
