@@ -13,7 +13,7 @@ import pytest
 import torch
 from pack_support import mixed
 
-from hotlap.pack import BlockShuffle, Loader, LoaderSettings, Pack, Shuffle, batches
+from hotlap.pack import BlockShuffle, Loader, LoaderSettings, Pack, Shuffle, batches, direct
 from hotlap.pack.available import memory_bytes
 from hotlap.pack.read_ahead import ReadAhead
 from hotlap.records.errors import HotlapError
@@ -128,6 +128,28 @@ def test_a_file_system_without_direct_reads(make: Make, little_memory: None, mon
     early = loader(pack, order, 2, mode="inline")
     assert all(torch.equal(a, b) for a, b in zip(seen(early), plain, strict=True))
     assert private_kib(early.pack) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reads past the page cache")
+def test_files_are_left_for_the_training_to_open(
+    make: Make, little_memory: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = make(mixed(2000), chunk_bytes=16_000, part_bytes=100_000)
+    order = BlockShuffle(1, block_rows=20, window_blocks=8)
+    plain = seen(loader(pack, order, 0, mode="inline"))
+    monkeypatch.setattr(direct, "_most_files", lambda: 3)
+    early = loader(pack, order, 2, mode="inline")
+    assert all(torch.equal(a, b) for a, b in zip(seen(early), plain, strict=True))
+    assert len(pack.manifest.parts) > 3 >= len(early.pack.memory.direct._handles)
+
+
+def test_ranks_share_a_window_and_the_page_cache(make: Make, little_memory: None) -> None:
+    order = BlockShuffle(1, block_rows=20, window_blocks=8)
+    pack = make(mixed(2000))
+    makers = [loader(pack, order, 2, world=world)._maker for world in (1, 4)]
+    alone, shared = (maker.read_ahead for maker in makers)
+    assert alone is not None and shared is not None
+    assert (alone._reach, shared._reach) == (160, 40) and not shared._direct
 
 
 def test_a_range_over_the_edge_of_two_files(make: Make) -> None:

@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +46,7 @@ class Direct:
     def __init__(self, base: int, starts: np.ndarray[Any, np.dtype[np.int64]], paths: Sequence[Path]) -> None:
         self._libc, self._base, self._starts, self._paths = libc(), base, starts, list(paths)
         self._handles: dict[int, int] = {}
+        self._lock = threading.Lock()
         self.close = weakref.finalize(self, _close, self._handles)
         """Close the files. What is mapped stays mapped."""
 
@@ -105,16 +107,17 @@ class Direct:
 
     def _opened(self, number: int) -> int | None:
         """The file, mapped anew by the handle that all its maps will have; None where it cannot be read directly."""
-        if number not in self._handles:
-            if not _CAN or len(self._handles) >= _most_files():
-                return None
-            try:
-                handle = os.open(self._paths[number], os.O_RDONLY | os.O_DIRECT)
-            except OSError:  # no such thing on this file system, or too many open files
-                return None
-            self._handles[number] = handle
-            self._map(number, 0, int(self._starts[number + 1] - self._starts[number]))
-        return self._handles[number]
+        with self._lock:
+            if number not in self._handles:
+                if not _CAN or len(self._handles) >= _most_files():
+                    return None
+                try:
+                    handle = os.open(self._paths[number], os.O_RDONLY | os.O_DIRECT)
+                except OSError:  # no such thing on this file system, or too many open files
+                    return None
+                self._handles[number] = handle
+                self._map(number, 0, int(self._starts[number + 1] - self._starts[number]))
+            return self._handles[number]
 
     def _map(self, number: int, offset: int, length: int) -> None:
         place = self._base + int(self._starts[number]) + offset
