@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,22 @@ HERE = Path(__file__).parent
 
 
 def two_ranks(out: Path, max_steps: int = 0, bad_row: int = -1) -> str:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, str(HERE / "ddp_toy.py"), str(out), str(max_steps), str(bad_row)]
+    """The toy's output. Its ranks are started as torchrun does, without the process that watches over them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     source = HERE.parents[1] / "src"
-    environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{HERE}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    common = {"PYTHONPATH": f"{source}{os.pathsep}{HERE}", "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2",
+              "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # fmt: skip
+    command = [sys.executable, str(HERE / "ddp_toy.py"), str(out), str(max_steps), str(bad_row)]
+    ranks = [
+        subprocess.Popen(command, env={**os.environ, **common, "RANK": str(k), "LOCAL_RANK": str(k)}, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for k in range(2)
+    ]  # fmt: skip
+    said = [rank.communicate(timeout=120)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], said
+    return "".join(said)
 
 
 def test_two_ranks(tmp_path: Path) -> None:
