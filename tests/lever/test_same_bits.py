@@ -157,3 +157,52 @@ def test_what_cannot_be_seen_stays_checkpointed(tmp_path: Path) -> None:
             lambda x: count(x).sin(), x, use_reentrant=False, determinism_check="none"
         ).sum().backward()
         assert count.calls == 2 and target.changes == 0 and "Counter" in target.reasons[-1]
+
+
+def weights_after_steps(zero: Callable[[nn.Module, Any, bool], None]) -> torch.Tensor:
+    torch.manual_seed(0)
+    layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+    optimizer = torch.optim.Adam(layers.parameters(), lr=0.1)
+    for step in range(6):
+        zero(layers, optimizer, True)
+        layers[step % 2](torch.ones(2, 4)).square().mean().backward()
+        optimizer.step()
+        zero(layers, optimizer, False)
+    return torch.cat([p.detach().flatten() for p in layers.parameters()])
+
+
+def before_and_after(layers: nn.Module, optimizer: Any, start: bool) -> None:
+    optimizer.zero_grad(set_to_none=False)
+
+
+def twice(layers: nn.Module, optimizer: Any, start: bool) -> None:
+    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad(set_to_none=False)
+
+
+def by_the_optimizer_to_none(layers: nn.Module, optimizer: Any, start: bool) -> None:
+    optimizer.zero_grad(set_to_none=start)
+
+
+def by_the_model_to_none(layers: nn.Module, optimizer: Any, start: bool) -> None:
+    if start:
+        layers.zero_grad()
+    else:
+        optimizer.zero_grad(set_to_none=False)
+
+
+def by_hand(layers: nn.Module, optimizer: Any, start: bool) -> None:
+    if start:
+        optimizer.zero_grad(set_to_none=False)
+    else:
+        for p in layers.parameters():
+            p.grad = None
+
+
+@pytest.mark.parametrize("zero", [before_and_after, twice, by_the_optimizer_to_none, by_the_model_to_none, by_hand])
+def test_zeroed_at_several_places(tmp_path: Path, zero: Any) -> None:
+    expected = weights_after_steps(zero)
+    with LocalTarget(str(tmp_path)) as target:
+        zero_grad_none.apply(target, {})
+        found = weights_after_steps(zero)
+    assert torch.equal(found, expected)
