@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.inject.run_script import check_command, run_script, script_of
+from hotlap.inject.run_script import check_command, module_of, run_script, script_of
 from hotlap.records.errors import HotlapError
 
 
@@ -21,10 +21,37 @@ from hotlap.records.errors import HotlapError
         (["python", "-m", "pkg.train"], None),
         (["python", "-c", "pass"], None),
         (["torchrun", "train.py"], None),
+        (["python", "-um", "pkg.train", "x.py"], None),
+        (["python", "-Bm", "pkg.train"], None),
+        (["python", "-uc", "import x"], None),
+        (["python", "-cpass", "x.py"], None),
+        (["python", "-uW", "error", "train.py"], "train.py"),
+        (["python", "-Wmodule", "-Xdev", "train.py"], "train.py"),
+        (["python", "-X", "importtime", "-u", "-"], None),
+        (["python", "--check-hash-based-pycs", "never", "train.py"], "train.py"),
+        (["python", "-u", "--", "train.py"], "train.py"),
     ],
 )
 def test_script_of(command: list[str], script: str | None) -> None:
     assert script_of(command) == script
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [("-m pkg.train", "pkg.train"), ("-um pkg.train", "pkg.train"), ("-mpkg.train", "pkg.train"),
+     ("train.py -m x", None), ("-c x -m y", None), ("-m", None)],
+)  # fmt: skip
+def test_module_of(words: str, module: str | None) -> None:
+    assert module_of(["python", *words.split()]) == module
+
+
+def test_a_folder_or_an_archive_is_a_script(tmp_path: Path) -> None:
+    with pytest.raises(HotlapError, match=r"a folder without __main__\.py"):
+        check_command([sys.executable, str(tmp_path)])
+    (tmp_path / "__main__.py").write_text("raise SystemExit(5)\n")
+    assert run_script(check_command([sys.executable, str(tmp_path)]), os.environ) == 5
+    (tmp_path / "train.pyz").write_bytes(b"PK")
+    check_command([sys.executable, str(tmp_path / "train.pyz")])
 
 
 def test_no_command() -> None:

@@ -131,3 +131,22 @@ def test_one_that_nobody_froze_is_offered_even_without_a_faster_type() -> None:
     findings.findings[0].evidence.update({"frozen": False, "conv_layers": 0})
     found = teacher_inference.settings(findings.findings[0], findings, machine_of(cpu_flags=["avx2"]))
     assert found == [{"dtype": "fp32", "channels_last": False}]
+
+
+def test_replicas_of_data_parallel_run_as_they_are(tmp_path: Path) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        teacher_inference.apply(target, SETTING)
+        teacher = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).requires_grad_(False)
+        teacher(torch.ones(2, 3))
+        replica = teacher[0].__class__.__new__(nn.Linear)
+        replica.__dict__ = {**teacher[0].__dict__, "_parameters": {}, "_forward_hooks": teacher._forward_hooks}
+        replica._forward_pre_hooks = teacher._forward_pre_hooks
+        replica._forward_hooks_with_kwargs = teacher._forward_hooks_with_kwargs
+        replica._forward_hooks_always_called = teacher._forward_hooks_always_called
+        replica._forward_pre_hooks_with_kwargs = teacher._forward_pre_hooks_with_kwargs
+        replica.weight, replica.bias = teacher[0].weight.data.clone().requires_grad_(), None
+        assert replica(torch.ones(2, 3)).requires_grad
+        trunk = nn.Sequential(nn.Linear(3, 3), nn.ReLU()).requires_grad_(False)
+        model = nn.Sequential(nn.DataParallel(trunk), nn.Linear(3, 3))
+        model(torch.ones(2, 3))
+        assert not trunk._forward_pre_hooks

@@ -100,30 +100,33 @@ def test_fused_needs_matching_layout_and_no_state(target: LocalTarget, kind: Any
     assert not optimizer.param_groups[0]["fused"] and target.changes == 0
 
 
-def test_inference_outputs_may_be_used_in_a_later_backward(target: LocalTarget) -> None:
+@pytest.mark.parametrize("mode", ["no_grad", "inference"])
+def test_what_validation_leaves_behind_may_be_used_in_a_later_backward(target: LocalTarget, mode: str) -> None:
     class Remembers(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.body = nn.Linear(3, 3)
-            self.kept: torch.Tensor | None = None
+            self.tables: dict[int, torch.Tensor] = {}
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if self.kept is None:
-                self.kept = torch.ones(3) * 2
-            out: torch.Tensor = self.body(x) * self.kept
+            if len(x) not in self.tables:
+                self.tables[len(x)] = torch.ones(3) * 2
+            out: torch.Tensor = self.body(x) * self.tables[len(x)]
             return out
 
     model = Remembers()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    validation_inference_mode.apply(target, {"mode": "inference"})
+    validation_inference_mode.apply(target, {"mode": mode})
     step(model, optimizer, torch.randn(2, 3))
-    model.kept = None
     model.eval()
-    teacher = model(torch.randn(2, 3))
+    teacher = model(torch.randn(5, 3))
     model.train()
     assert target.changes == 1 and not teacher.requires_grad and not teacher.is_inference()
-    loss: Any = nn.functional.mse_loss(model(torch.randn(2, 3)), teacher)
+    loss: Any = nn.functional.mse_loss(model(torch.randn(5, 3)), teacher)
     loss.backward()
+    with torch.no_grad():
+        model.eval()
+        assert not model(torch.randn(6, 3)).is_inference()
 
 
 def test_iterable_data_sets_are_left_alone(target: LocalTarget) -> None:
@@ -177,7 +180,7 @@ def test_a_failing_compiler_is_no_effect(target: LocalTarget, monkeypatch: pytes
     model = conv_net()
     compile_model.apply(target, {})
     assert step(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(2, 3, 8, 8)) > 0
-    assert target.changes == 0
+    assert target.changes == 0 and "Sequential: no" in target.reasons[-1]
 
 
 def test_autocast_gives_fp32_back_and_skips_what_has_no_parameters(target: LocalTarget) -> None:

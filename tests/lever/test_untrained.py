@@ -83,6 +83,58 @@ def test_weights_that_somebody_updates_are_left(tmp_path: Path) -> None:
     assert pair.graphs == [True] * 4 and changes == 0
 
 
+def test_weights_that_are_updated_through_data_are_left(tmp_path: Path) -> None:
+    def by_hand(pair: Pair) -> None:
+        for p in pair.teacher.parameters():
+            assert p.grad is not None
+            p.data.add_(p.grad, alpha=-0.01)
+
+    pair, changes = treated(tmp_path, after=by_hand)
+    assert pair.graphs == [True] * 4 and changes == 0
+
+
+def test_an_update_that_comes_later_gets_its_gradients_back(tmp_path: Path) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        teacher_inference.apply(target, SETTING)
+        pair, calls = made(), []
+
+        def by_hand(pair: Pair) -> None:
+            calls.append(True)
+            for p in pair.teacher.parameters():
+                p.data.add_(0.01 * (len(calls) > 2))
+
+        train(pair, after=by_hand)
+        pair(X)
+        assert pair.graphs == [True, True, False, False, True]
+        assert all(p.requires_grad for p in pair.teacher.parameters())
+
+
+def test_running_statistics_are_no_weights(tmp_path: Path) -> None:
+    def with_norm() -> Pair:
+        pair = made()
+        pair.teacher.append(nn.BatchNorm1d(3))
+        return pair
+
+    with LocalTarget(str(tmp_path)) as target:
+        teacher_inference.apply(target, SETTING)
+        pair = with_norm()
+        train(pair)
+        assert pair.graphs == [True, True, False, False]
+
+
+def test_16_bit_weights_may_have_copies_that_are_trained(tmp_path: Path) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        teacher_inference.apply(target, SETTING)
+        pair = made()
+        pair.to(torch.bfloat16)
+        masters = [p.detach().float() for p in pair.parameters()]
+        optimizer = torch.optim.SGD([*pair.student.parameters(), *masters], lr=0.0)
+        for _ in range(3):
+            nn.functional.mse_loss(*pair(X.bfloat16())).backward()
+            optimizer.step()
+        assert pair.graphs == [True] * 3 and target.changes == 0
+
+
 def test_gradients_that_are_clipped_together_are_left(tmp_path: Path) -> None:
     def clip(pair: Pair) -> None:
         nn.utils.clip_grad_norm_(pair.parameters(), 0.01)

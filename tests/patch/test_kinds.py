@@ -102,9 +102,9 @@ def test_every_call_of_the_model_and_nothing_twice() -> None:
 def test_only_what_makes_a_loss_of_another_model_s_output_stays_outside(step: str, inside: str) -> None:
     source = f"import torch\n{step}\nn = [*model.parameters(), *head.parameters()]\n"
     lines = [n for n, line in enumerate(source.splitlines(), 1) if "model(x)" in line or "head(" in line]
-    edits = [Edit("wrap_with", "s.py", n, target="forwards", code=WITH) for n in lines]
-    edits += [Edit("replace_call", "s.py", n, target="forwards", code=CAST) for n in lines]
-    done = text(apply(source, *edits))
+    wanted = [Wanted(Edit("wrap_with", "s.py", n, target="forwards", code=WITH), "a-lever", move=n) for n in lines]
+    wanted += [Wanted(Edit("replace_call", "s.py", n, target="forwards", code=CAST), "a-lever", move=n) for n in lines]
+    done = text(patch_file("s.py", source.encode(), wanted))
     assert f"    {inside}\n" in done and "    loss, hits" not in done and "float(), y).float()" not in done
 
 
@@ -129,6 +129,30 @@ def test_the_model_is_followed_to_where_it_is_made() -> None:
     """
     done = text(apply(source, Edit("insert_after", "s.py", 2, target="model", code="{module}.compile()")))
     assert "        model = DDP(model)\n    model.compile()\n    opt" in done
+
+
+@pytest.mark.parametrize("evaluate", [
+    "def evaluate():\n    with torch.no_grad(): p = model(x)\n",
+    "def evaluate():\n    if model(x) > 0:\n        pass\n",
+    "def evaluate():\n    out = model(x)\n    return out['loss']\n",
+])  # fmt: skip
+def test_a_move_is_written_as_a_whole_or_not_at_all(evaluate: str) -> None:
+    source = f"import torch\n{evaluate}for x in loader:\n    loss = model(x)\n    loss.backward()\n"
+    line = source.splitlines().index("    loss = model(x)") + 1
+    wrap = Edit("wrap_with", "s.py", line, target="forwards", code=WITH)
+    cast = Edit("replace_call", "s.py", line, target="forwards", code=CAST)
+    done = apply(source, wrap, cast)
+    assert done.after == done.before and done.written == []
+    assert len(done.by_hand) == 2 and all("not written, " in told.text for told in done.by_hand)
+
+
+def test_another_move_is_written_all_the_same() -> None:
+    edits = [Edit("set_keyword", "s.py", line, target="DataLoader", keywords={"num_workers": 2}) for line in (1, 2)]
+    source = b"a = DataLoader(d)\nb = DataLoader(d, **more)\n"
+    done = patch_file("s.py", source, [Wanted(e, "a-cause", move=n) for n, e in enumerate(edits)])
+    assert done.after == b"a = DataLoader(d, num_workers=2)\nb = DataLoader(d, **more)\n"
+    assert [told.line for told in done.by_hand] == [2] and done.written == ["a-cause"]
+    assert patch_file("s.py", source, [Wanted(e, "a-cause") for e in edits]).after == source
 
 
 def test_code_that_has_to_run_once_goes_before_the_loops() -> None:

@@ -91,7 +91,7 @@ def wanted_edits(plan: Plan, folder: RunFolder) -> list[Wanted]:
     findings = folder.read("findings.json", Findings)
     if findings is None:
         raise HotlapError(f"The run {folder.path.name} has no findings, so no place is known.", exit_code=EXIT_USAGE)
-    return [Wanted(edit, m.lever, text) for m in plan.moves for edit, text in edits_of(m, findings)]
+    return [Wanted(edit, m.lever, text, n) for n, m in enumerate(plan.moves) for edit, text in edits_of(m, findings)]
 
 
 def apply(wanted: Sequence[Wanted], skip: Sequence[Path] = ()) -> tuple[dict[Path, Patched], list[ByHand]]:

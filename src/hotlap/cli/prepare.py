@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hotlap.inject.run_script import script_of
+from hotlap.inject.run_script import module_of, script_of
 from hotlap.machine.origin import read_origin
 from hotlap.records.errors import HotlapError
 from hotlap.records.plan import Move
@@ -33,7 +33,7 @@ def status_of(run: RunRecord) -> Iterator[None]:
 
 def script_title(command: Sequence[str]) -> str:
     """What the command's script is called: its file, its module, else the program."""
-    return script_of(command) or (command[2] if len(command) > 2 and command[1] == "-m" else command[0])
+    return script_of(command) or module_of(command) or command[0]
 
 
 def new_record(kind: str, command: Sequence[str], moves: Sequence[Move] = ()) -> RunRecord:

@@ -14,7 +14,7 @@ from types import FrameType
 
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 
-__all__ = ["check_command", "run_script"]
+__all__ = ["check_command", "module_of", "run_script", "script_of"]
 
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
@@ -32,8 +32,8 @@ def check_command(command: Sequence[str]) -> list[str]:
             raise HotlapError(f"{program} is not executable.", f"Write: hotlap … -- python {program} …", EXIT_USAGE)
         raise HotlapError(f"The command {program!r} was not found.", "Is it spelled right, and on PATH?", EXIT_USAGE)
     script = script_of(command)
-    if script is not None and not Path(script).is_file():
-        kind = "a folder" if Path(script).is_dir() else "not there"
+    if script is not None and not Path(script).is_file() and not (Path(script) / "__main__.py").is_file():
+        kind = "a folder without __main__.py" if Path(script).is_dir() else "not there"
         raise HotlapError(
             f"The script {script!r} is {kind} (looked in {os.getcwd()}).", "Check the path after `--`.", EXIT_USAGE
         )
@@ -42,17 +42,38 @@ def check_command(command: Sequence[str]) -> list[str]:
 
 def script_of(command: Sequence[str]) -> str | None:
     """The script among the arguments of a ``python`` command (``-m`` and ``-c`` have none)."""
+    return _what_runs(command)[0]
+
+
+def module_of(command: Sequence[str]) -> str | None:
+    """The module that a ``python -m`` command runs."""
+    return _what_runs(command)[1]
+
+
+def _what_runs(command: Sequence[str]) -> tuple[str | None, str | None]:
+    """Script and module. Short options may stand together (``-um pkg``), as python reads them."""
     if not Path(command[0]).name.startswith("python"):
-        return None
+        return None, None
     rest = iter(command[1:])
     for argument in rest:
-        if argument in ("-m", "-c", "-"):
-            return None
-        if argument in ("-W", "-X"):
+        if argument == "-":
+            return None, None
+        if argument == "--":
+            return next(rest, None), None
+        if not argument.startswith("-"):
+            return argument, None
+        if argument == "--check-hash-based-pycs":
             next(rest, None)
-        elif not argument.startswith("-"):
-            return argument
-    return None
+        for at, letter in enumerate(argument[1:], 2) if not argument.startswith("--") else ():
+            if letter == "m":
+                return None, argument[at:] or next(rest, None)
+            if letter == "c":
+                return None, None
+            if letter in "WX":  # its value: what is left of the word, or the next one
+                if at == len(argument):
+                    next(rest, None)
+                break
+    return None, None
 
 
 def _die_with(parent: int) -> None:

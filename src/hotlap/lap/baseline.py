@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotlap.diagnose.diagnose import diagnose
-from hotlap.inject.run_script import script_of
+from hotlap.inject.run_script import module_of, script_of
 from hotlap.lap.session import Session
 from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings
@@ -96,7 +96,5 @@ def rediagnose(session: Session, arm: Arm) -> Findings | None:
 
 def script_name(command: list[str]) -> str:
     """What to call the script: ``train.py``, ``-m pkg.train`` or the command's first word."""
-    script = script_of(command)
-    if script is not None:
-        return script
-    return " ".join(command[1:3]) if "-m" in command[1:2] else command[0]
+    module = module_of(command)
+    return f"-m {module}" if module is not None else script_of(command) or command[0]

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 __all__ = ["holdings", "same_things", "weights_print"]
 
 
-def weights_print(module: nn.Module) -> list[Any]:
-    """Where each parameter and buffer lies, and the sum of its bits.
+def weights_print(module: nn.Module, buffers: bool = True) -> list[Any]:
+    """Where each parameter (and buffer) lies, and the sum of its bits.
 
     Torch's own count of changes does not see those through ``.data`` or a numpy view (a moving average of weights), and
     sees changes where DistributedDataParallel writes the same numbers again.
     """
     import torch
 
-    tensors = [*module.parameters(), *module.buffers()]
+    tensors = [*module.parameters(), *(module.buffers() if buffers else ())]
     if any(type(t) not in (torch.nn.Parameter, torch.Tensor) for t in tensors):
         raise Unfit("its parameters are no plain tensors (sharded, quantised)")
     sums = [_bits(t.detach()) for t in tensors]

@@ -43,13 +43,14 @@ class FrozenHooks:
 
         if torch.compiler.is_compiling():
             return None
-        if self._trains(module, (args, kwargs)):
+        parameter = next(module.parameters(), None)  # None: a replica of DataParallel, which runs in its own thread
+        if parameter is None or self._trains(module, (args, kwargs)):
             self._open.append((None, None))
             return None
         without = torch.no_grad()
         without.__enter__()
         cast: Any = None
-        kind = next(module.parameters()).device.type
+        kind = parameter.device.type
         if self._dtype != "fp32" and not torch.is_autocast_enabled(kind):
             cast = torch.autocast(kind, dtype=torch.bfloat16 if self._dtype == "bf16" else torch.float16)
             cast.__enter__()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from hotlap.lever.contract import Target
 from hotlap.lever.knob import Knob
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from torch.optim import Optimizer
 
 __all__ = ["LossScale"]
 
@@ -24,16 +26,51 @@ class LossScale:
         self.scale = scale
         self._inverse: float | None = None
         self._good_steps = 0
+        self._holders: WeakSet[nn.Module | Optimizer] = WeakSet()
+        """Known modules and optimizers: whose parameters a backward may reach where its graph does not show it."""
+        self._held: Any = None
+        """Parameter: its hook, for as long as the parameter lives."""
 
     def watch(self, module: nn.Module) -> None:
         """Unscale what reaches this module's parameters; taken off when the lever is undone."""
+        self._holders.add(module)
         for parameter in module.parameters():
-            if parameter.requires_grad:
-                self._target.replace(Knob(lambda: None, _HookSwitch(parameter, self._unscale)), "value", True)
-                self._target.changed(-1)
+            self._hook(parameter)
+
+    def _hook(self, leaf: Tensor) -> Any:
+        """Hang the hook onto a parameter, once; for another tensor the handle, which the caller takes off."""
+        from torch import nn
+        from torch.utils.weak import WeakTensorKeyDictionary
+
+        if not leaf.requires_grad:
+            return None
+        if self._held is None:
+            self._held = held = WeakTensorKeyDictionary()
+            self._target.replace(Knob(lambda: True, lambda on: _take_off(held) if on else None), "value", False)
+            self._target.changed(-1)
+        if leaf in self._held:
+            return None
+        handle = leaf.register_hook(self._unscale)  # type: ignore[no-untyped-call]
+        hooks: Any = leaf._backward_hooks
+        for earlier in [key for key in hooks if key != handle.id]:  # the script's own run behind it
+            hooks[earlier] = hooks.pop(earlier)
+        if not isinstance(leaf, nn.Parameter):
+            return handle
+        self._held[leaf] = handle
+        return None
 
     def _unscale(self, grad: Tensor) -> Tensor | None:
         return None if self._inverse is None else grad * self._inverse
+
+    def _hook_leaves(self, loss: Tensor) -> list[Any]:
+        """Hooks on all that this backward will reach: whatever the script has unfrozen, made or asks for since. Gives
+        the handles of those that are no parameters."""
+        leaves, hidden = _leaves(loss)
+        if hidden:
+            for holder in list(self._holders):
+                groups = getattr(holder, "param_groups", None)
+                leaves += holder.parameters() if groups is None else [p for g in groups for p in g["params"]]  # type: ignore[union-attr]
+        return [handle for leaf in leaves if (handle := self._hook(leaf)) is not None]
 
     def backward(self, backward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``torch.autograd.backward`` of a scalar loss, scaled; other calls pass through."""
@@ -43,19 +80,26 @@ class LossScale:
         given = args[1] if len(args) > 1 else kwargs.get("grad_tensors")
         single = loss[0] if isinstance(loss, tuple | list) and len(loss) == 1 else loss
         ones = given is None or (isinstance(given, tuple | list) and all(g is None for g in given))
-        if not isinstance(single, torch.Tensor) or single.numel() != 1 or not ones:
+        if self._inverse is not None or not isinstance(single, torch.Tensor) or single.numel() != 1 or not ones:
             return backward(*args, **kwargs)
+        asked = args[5] if len(args) > 5 else kwargs.get("inputs")
+        if any(not t.is_leaf for t in ((asked,) if isinstance(asked, torch.Tensor) else asked or ())):
+            return backward(*args, **kwargs)  # it would get its gradient without passing a hook
         rest = {k: v for k, v in kwargs.items() if k not in ("tensors", "grad_tensors")}
+        handles = self._hook_leaves(single)
         self._inverse = 1.0 / self.scale
         try:
             return backward((single * self.scale,), None, *args[2:], **rest)
         finally:
             self._inverse = None
+            for handle in handles:
+                handle.remove()
 
     def step(self, optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The optimizer's step, unless a gradient is not finite."""
         import torch
 
+        self._holders.add(optimizer)
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         total = torch.stack([n.float() for n in torch._foreach_norm(grads)]).sum() if grads else torch.zeros(())
         if not bool(torch.isfinite(total)):
@@ -67,18 +111,31 @@ class LossScale:
         return step(*args, **kwargs)
 
 
-class _HookSwitch:
-    """Called with True: hang the hook onto the tensor; with anything else: take it off."""
+def _take_off(held: Any) -> None:
+    for handle in list(held.values()):
+        handle.remove()
+    held.clear()
 
-    def __init__(self, tensor: Tensor, hook: Any) -> None:
-        self._tensor = tensor
-        self._hook = hook
-        self._handle: Any = None
 
-    def __call__(self, on: object) -> None:
-        if on is True and self._handle is None:
-            tensor: Any = self._tensor
-            self._handle = tensor.register_hook(self._hook)
-        elif on is not True and self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+def _leaves(loss: Tensor) -> tuple[list[Tensor], bool]:
+    """The tensors in which a backward from ``loss`` ends, and whether a function written in Python is on the way, which
+    may run another backward inside (reentrant checkpointing)."""
+    from torch.autograd.function import BackwardCFunction
+
+    if loss.grad_fn is None:
+        return [loss], False
+    found: list[Tensor] = []
+    hidden = False
+    seen: set[Any] = {loss.grad_fn}
+    waiting: list[Any] = [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if type(node).__name__ == "AccumulateGrad":
+            found.append(node.variable)
+            continue
+        hidden = hidden or isinstance(node, BackwardCFunction)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return found, hidden

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
+from hotlap.lever.fingerprints import weights_print
 from hotlap.lever.knob import Knob
+from hotlap.lever.nested_rows import Unfit
 
 if TYPE_CHECKING:
     from torch import nn
@@ -47,9 +49,10 @@ def freeze_untrained(target: Target, then: Callable[[nn.Module], None]) -> None:
     """Before the second optimizer step, take ``requires_grad`` from untrained networks, and hand each to ``then``.
 
     Left alone: one whose weights somebody has changed since the first step (an update by hand), whose gradients were
-    changed between backward and step (clipped together with the others), and every network of a training on several
-    ranks, where the gradients of all parameters are waited for. An optimizer that is given such parameters later gets
-    them back as they were.
+    changed between backward and step (clipped together with the others), one of 16-bit weights (an optimizer may hold
+    fp32 copies of them), and every network of a training on several ranks, where the gradients of all parameters are
+    waited for. An optimizer that is given such parameters later gets them back as they were; so does the script when
+    their weights have changed all the same, which is looked at after 4, 8, 16, … steps.
     """
     untrained = _Untrained(target, then)
     target.around_backward(untrained.backward)
@@ -63,11 +66,13 @@ class _Untrained:
         self._target = target
         self._then = then
         self._steps = 0
-        self._first: list[tuple[nn.Module, list[int], _Grads]] = []
-        """At the first step: each network, the versions of its weights, and its gradients."""
+        self._first: list[tuple[nn.Module, _Weights, _Grads]] = []
+        """At the first step: each network, its weights, and its gradients."""
         self._given: list[_Grads] = []
         """The gradients of each after the last backward before the second step."""
         self._frozen: list[tuple[list[Any], Callable[[bool], None]]] = []
+        self._watched: list[tuple[nn.Module, Any, Callable[[bool], None]]] = []
+        """Frozen networks, their weights then, and what gives their gradients back."""
 
     def backward(self, backward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out = backward(*args, **kwargs)
@@ -76,16 +81,17 @@ class _Untrained:
         return out
 
     def step(self, optimizer: Any, step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._steps < 2:
-            self._steps += 1
-            if self._steps == 1 and not _several_ranks():
-                self._first = [(m, _versions(m), _gradients(m)) for m in untrained_networks()]
-            elif self._steps == 2:
-                for (module, weights, before), given in zip(self._first, self._given, strict=False):
-                    still = _versions(module) == weights and _gradients(module) == given
-                    if still and given != before:  # a network of an earlier training gets none any more
-                        self._freeze(module)
-                self._first = []
+        self._steps += 1
+        if self._steps == 1 and not _several_ranks():
+            self._first = [(m, _weights(m), _gradients(m)) for m in untrained_networks() if not _is_narrow(m)]
+        elif self._steps == 2:
+            for (module, weights, before), given in zip(self._first, self._given, strict=False):
+                still = weights is not None and _weights(module) == weights and _gradients(module) == given
+                if still and given != before:  # a network of an earlier training gets none any more
+                    self._freeze(module)
+            self._first = []
+        elif self._steps & (self._steps - 1) == 0:
+            self._look_again()
         return step(*args, **kwargs)
 
     def _freeze(self, module: nn.Module) -> None:
@@ -98,8 +104,16 @@ class _Untrained:
         if not self._frozen:
             self._give_back_to_optimizers()
         self._frozen.append((own, switch))
+        self._watched.append((module, _bits(module), switch))
         self._target.replace(Knob(lambda: own[0].requires_grad, switch), "value", False)
         self._then(module)
+
+    def _look_again(self) -> None:
+        """Somebody who changes the weights now may want gradients for it."""
+        changed = [kept for kept in self._watched if _bits(kept[0]) != kept[1]]
+        self._watched = [kept for kept in self._watched if not any(kept is other for other in changed)]
+        for _, _, switch in changed:
+            switch(True)
 
     def _give_back_to_optimizers(self) -> None:
         from torch.optim import Optimizer
@@ -126,8 +140,23 @@ def _gradients(module: nn.Module) -> _Grads:
     return [(id(p.grad), -1 if p.grad is None else p.grad._version) for p in module.parameters()]
 
 
-def _versions(module: nn.Module) -> list[int]:
-    return [p._version for p in module.parameters()]
+_Weights = tuple[list[int], list[Any]] | None
+"""Torch's count of changes, and the bits, which also show changes through ``.data``; None where they cannot be had."""
+
+
+def _weights(module: nn.Module) -> _Weights:
+    try:
+        return [p._version for p in module.parameters()], _bits(module)
+    except Unfit:
+        return None
+
+
+def _bits(module: nn.Module) -> list[Any]:
+    return [bits for _, bits in weights_print(module, buffers=False)]
+
+
+def _is_narrow(module: nn.Module) -> bool:
+    return any(p.is_floating_point() and p.element_size() < 4 for p in module.parameters())
 
 
 def _several_ranks() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.source import Source, dotted
@@ -34,6 +35,21 @@ class Changes:
         self.after: dict[Any, list[str]] = defaultdict(list)
         self.decorators: dict[Any, list[str]] = defaultdict(list)
         self.removed: set[Any] = set()
+
+    def kept(self) -> dict[str, Any]:
+        """What is recorded so far, for :meth:`put_back`."""
+        return {
+            name: {k: copy(v) for k, v in held.items()} if isinstance(held, dict) else copy(held)
+            for name, held in vars(self).items()
+            if isinstance(held, dict | set)
+        }
+
+    def put_back(self, kept: dict[str, Any]) -> None:
+        """Forget what was recorded since."""
+        for name, held in kept.items():
+            own = getattr(self, name)
+            own.clear()
+            own.update(held)
 
     def set_keywords(self, call: cst.Call, keywords: dict[str, Any]) -> None:
         """Two values for one keyword are a conflict."""

@@ -23,6 +23,8 @@ class Wanted:
     edit: Edit
     by: str
     expected: str = ""
+    move: int = 0
+    """Edits of the same ``by`` and ``move`` are written together or not at all: half of a change may be a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -51,21 +53,23 @@ def patch_file(name: str, data: bytes, wanted: Sequence[Wanted]) -> Patched:
     """Apply what can be written. HotlapError where a line is not what it was, or two edits contradict each other."""
     source = Source(name, data)
     changes = Changes(source)
-    by_hand, written = [], []
+    by_hand: list[ByHand] = []
+    written = []
+    moves: dict[tuple[str, int], list[Wanted]] = {}
     for want in wanted:
-        edit = want.edit
-        if edit.kind == "advice":
-            by_hand.append(ByHand(want.by, name, edit.line, edit.advice))
-            continue
-        if edit.kind not in KINDS:
-            raise HotlapError(f"{want.by} asks for an edit of the kind {edit.kind!r}.", f"Known: {', '.join(KINDS)}.")
-        _check_line(source, want)
-        try:
-            KINDS[edit.kind](source, changes, edit)
-        except Unwritable as err:
-            by_hand.append(ByHand(want.by, name, edit.line, f"{_in_words(edit)}: not written, {err}."))
-        else:
-            written.append(want.by)
+        moves.setdefault((want.by, want.move), []).append(want)
+    for (by, _), wants in moves.items():
+        edits = [w.edit for w in wants]
+        refused = _record(source, changes, wants)
+        for edit in edits:
+            if edit.kind == "advice":
+                by_hand.append(ByHand(by, name, edit.line, edit.advice))
+            elif refused is not None:
+                line = refused[0].line
+                why = f"{refused[1]}" if edit is refused[0] else f"it goes with the change of line {line} that was not"
+                by_hand.append(ByHand(by, name, edit.line, f"{_in_words(edit)}: not written, {why}."))
+        if refused is None and any(e.kind != "advice" for e in edits):
+            written.append(by)
     text = changes.code()
     newline = source.module.default_newline
     if text != source.module.code:
@@ -75,6 +79,24 @@ def patch_file(name: str, data: bytes, wanted: Sequence[Wanted]) -> Patched:
     after = source.bom + text.encode(source.module.encoding)
     _check_parses(name, after)
     return Patched(name, data, after, by_hand, list(dict.fromkeys(written)))
+
+
+def _record(source: Source, changes: Changes, wants: Sequence[Wanted]) -> tuple[Edit, Unwritable] | None:
+    """Record every edit of a move; or none, and the one that cannot be written with the reason."""
+    before = changes.kept()
+    for want in wants:
+        edit = want.edit
+        if edit.kind == "advice":
+            continue
+        if edit.kind not in KINDS:
+            raise HotlapError(f"{want.by} asks for an edit of the kind {edit.kind!r}.", f"Known: {', '.join(KINDS)}.")
+        _check_line(source, want)
+        try:
+            KINDS[edit.kind](source, changes, edit)
+        except Unwritable as err:
+            changes.put_back(before)
+            return edit, err
+    return None
 
 
 def _only(data: bytes, newline: bytes) -> bool:

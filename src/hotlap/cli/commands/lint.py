@@ -57,8 +57,8 @@ def _without(result: Result, ignored: list[str]) -> Result:
 def _fix(problems: list[Problem]) -> None:
     """All files or none."""
     by_file: dict[str, list[Wanted]] = defaultdict(list)
-    for problem in problems:
-        by_file[problem.file] += [Wanted(edit, problem.cause) for edit in problem.edits]
+    for number, problem in enumerate(problems):
+        by_file[problem.file] += [Wanted(edit, problem.cause, move=number) for edit in problem.edits]
     changed = {}
     for name, wanted in by_file.items():
         if not wanted:

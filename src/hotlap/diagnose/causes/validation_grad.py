@@ -20,6 +20,6 @@ def find(view: View) -> Finding | None:
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     evidence = {"validations": len(events), "recording": len(recording), "basis": "prior", "prior": prior}
     return view.finding(
-        CAUSE, seconds, f"Run the validation{at} under torch.inference_mode().", where,
+        CAUSE, seconds, f"Run the validation{at} under torch.no_grad().", where,
         detail="graph recorded for nothing", phase="validation", evidence=evidence, ablation=None,
     )  # fmt: skip

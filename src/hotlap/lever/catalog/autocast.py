@@ -9,13 +9,12 @@ the data take the time. On a CPU fused attention can be slower in bf16 than atte
 Runtime: The outermost forward of each trained model runs under torch.autocast, and its floating outputs come back as
 fp32, so that losses outside stay in fp32; so does a module that makes a loss of what another one gave (a margin head:
 its angles, rounded to 8 bits, shift the loss one way). With fp16 the loss is scaled, gradients are unscaled before they
-accumulate, and a step with an overflow is skipped while the scale halves. A script that uses autocast itself is left
-alone.
+accumulate, and a step with an overflow is skipped. A script that uses autocast itself is left alone.
 
 Source: with torch.autocast(device_type, dtype=torch.bfloat16): around the forward; a GradScaler for fp16.
 
 Risk: Weights and optimizer stay in fp32, but products are rounded to 8 bits (bf16), so that losses differ from the
-first step on; quality is proved over seeds.
+first step on; quality is proved over seeds. With fp16, hooks on what a model computes see gradients times the scale.
 """
 
 from __future__ import annotations

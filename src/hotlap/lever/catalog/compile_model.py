@@ -117,8 +117,10 @@ class _Guarded:
         if self._compiled is not None:
             try:
                 return self._compiled(*args, **kwargs)
-            except TorchDynamoException:
+            except TorchDynamoException as err:
                 self._compiled = None
+                said = (str(err).strip() or type(err).__name__).splitlines()[0].rstrip(".")
+                self._target.unfit(f"torch.compile cannot compile {type(self._module()).__name__}: {said:.160}.")
                 self._target.changed(-1)
         module: Any = self._module()
         assert module is not None, "a model is called while it is alive"

@@ -4,8 +4,10 @@ Evidence: torch.utils.checkpoint is used in the forward, and more than half of t
 
 Gain: The second forward of what is checkpointed goes away: up to one forward in two, while the backward stays as it is.
 
-Runtime: torch.utils.checkpoint.checkpoint calls its function and nothing else. A script that imported the function into
-its own names before Hotlap attached keeps the old one.
+Runtime: torch.utils.checkpoint.checkpoint calls its function and nothing else. Left as it is where the second forward
+would be seen later: modules in training mode that hold more than parameters (BatchNorm, spectral norm, a codebook),
+functions that use what is no module, random numbers that are drawn anew. A script that imported the function into its
+own names before Hotlap attached keeps the old one.
 
 Source: Call the function without checkpoint(...).
 
@@ -19,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap.lever.checks import check_setting
+from hotlap.lever.computed_twice import told_by_state
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
@@ -66,21 +69,39 @@ def apply(target: Target, setting: Setting) -> None:
     """Replace checkpoint; what counts as a change is its first use."""
 
     def ready(module: ModuleType) -> None:
+        from torch.compiler import is_compiling
+
         used: list[bool] = []
         real = module.checkpoint
 
         def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("context_fn") is not None:
+            if kwargs.get("context_fn") is not None or is_compiling():
                 return real(function, *args, **kwargs)  # selective: what it keeps is the script's own choice
+            given = {k: v for k, v in kwargs.items() if k not in _OWN}
+            why = _told_by_keywords(args, kwargs) or told_by_state(function, args, given)
+            if why is not None:
+                target.unfit(why)
+                return real(function, *args, **kwargs)
             if not used:
                 used.append(True)
                 target.changed()
-            return function(*args, **{k: v for k, v in kwargs.items() if k not in _OWN})
+            return function(*args, **given)
 
         target.replace(module, "checkpoint", checkpoint)
         target.changed(-1)
 
     target.on_import("torch.utils.checkpoint", ready)
+
+
+def _told_by_keywords(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    import torch
+
+    if not kwargs.get("preserve_rng_state", True):
+        return "the second forward draws other random numbers (preserve_rng_state=False)"
+    asked = any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
+    if kwargs.get("use_reentrant") is not False and not asked:
+        return "reentrant checkpointing without an input that asks for gradients gives its part none"
+    return None
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

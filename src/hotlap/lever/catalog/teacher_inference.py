@@ -109,6 +109,8 @@ def apply(target: Target, setting: Setting) -> None:
     roots: list[nn.Module] = []
 
     def look_inside(root: nn.Module) -> None:
+        if any(type(part).__name__ == "DataParallel" for part in root.modules()):
+            return  # its parts are called as copies in several threads, which share the hooks
         roots.append(root)
         for part in list(frozen_parts(root)):
             treat(part)

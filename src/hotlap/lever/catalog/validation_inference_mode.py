@@ -1,18 +1,20 @@
 """Run validation without recording an autograd graph.
 
-Evidence: Validation forwards record a graph that nobody uses (or run under no_grad, which still counts versions).
+Evidence: Validation forwards record a graph that nobody uses.
 
 Gain: What recording takes in a validation forward (most where operations are many and small), and the memory of every
-activation; over no_grad little is left to gain.
+activation.
 
-Runtime: While a validation is on, forwards of trained models in evaluation mode run under torch.inference_mode (or
-no_grad, by the setting), and their outputs are handed back as normal tensors, so that later code may use them freely.
+Runtime: While a validation is on, forwards of trained models in evaluation mode run under torch.no_grad. That has
+nearly all of the gain of torch.inference_mode, whose tensors no later backward may use: a table that the model makes in
+validation and keeps would end the training.
 
-Source: @torch.inference_mode() (or with torch.no_grad():) on the validation function.
+Source: @torch.no_grad() on the validation function, or with torch.no_grad(): around the model's call.
 
-Risk: A validation that calls backward itself would fail: it is left alone when its inputs ask for gradients. A model
-that keeps tensors made during validation gets normal copies of them. Some torch modules (TransformerEncoder) take
-another kernel without gradients, so validation figures may differ in the last bits; training does not.
+Risk: A validation that calls backward itself would fail: it is left alone when its inputs ask for gradients. What a
+model computes from its weights in validation and keeps for the training carries no gradient. Some torch modules
+(TransformerEncoder) take another kernel without gradients, so validation figures may differ in the last bits; training
+does not.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ CONFLICTS = ()
 NUMERIC = False
 
 _RULES = {"mode": Rule(str, choices=("inference", "no_grad"))}
+"""``inference`` stands in plans of earlier versions, and is no_grad as well."""
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -46,8 +49,8 @@ def evidence(findings: Findings) -> Finding | None:
 
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
-    """inference_mode, then no_grad."""
-    return [{"mode": "inference"}, {"mode": "no_grad"}]
+    """no_grad."""
+    return [{"mode": "no_grad"}]
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
@@ -57,7 +60,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 
 def check(setting: Setting, machine: Machine) -> str | None:
-    """One of the two modes."""
+    """A known mode."""
     return check_setting(setting, _RULES)
 
 
@@ -69,30 +72,20 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """Forwards of models in evaluation mode, between the beginning and the end of a validation."""
     open_validations: list[bool] = []
-    keeps_tensors: set[int] = set()
     counted: list[bool] = []
 
     def forward(module: nn.Module, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import torch
 
-        if not open_validations or module.training or torch.is_inference_mode_enabled():
+        if not open_validations or module.training or not torch.is_grad_enabled():
             return call(*args, **kwargs)
-        if torch.is_grad_enabled() and _asks_for_gradients((args, kwargs)):
-            return call(*args, **kwargs)
-        inference = setting["mode"] == "inference" and id(module) not in keeps_tensors
-        if not inference and not torch.is_grad_enabled():
+        if _asks_for_gradients((args, kwargs)):
             return call(*args, **kwargs)
         if not counted:
             counted.append(True)
             target.changed()
-        if not inference:
-            with torch.no_grad():
-                return call(*args, **kwargs)
-        with torch.inference_mode():
-            out = call(*args, **kwargs)
-        if _make_normal(module):
-            keeps_tensors.add(id(module))
-        return map_tensors(out, lambda t: t.clone() if t.is_inference() else t)
+        with torch.no_grad():
+            return call(*args, **kwargs)
 
     target.on_validation(lambda: open_validations.append(True), open_validations.clear)
     target.around_forward(forward)
@@ -109,22 +102,7 @@ def _asks_for_gradients(values: Any) -> bool:
     return any(found)
 
 
-def _make_normal(module: nn.Module) -> bool:
-    """Replace tensors that the model kept from an inference forward by normal copies; whether there were any."""
-    import torch
-
-    found = False
-    for part in module.modules():
-        for held in (part._buffers, part.__dict__):
-            for name, value in list(held.items()):
-                if isinstance(value, torch.Tensor) and value.is_inference():
-                    held[name] = value.clone()
-                    found = True
-    return found
-
-
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """The validation function under the mode; where it trains too, its forward alone."""
+    """The validation function under no_grad; where it trains too, its forward alone."""
     where = place(*finding.where)
-    code = "@torch.inference_mode()" if setting["mode"] == "inference" else "@torch.no_grad()"
-    return [Edit("decorate", where.file, where.line, target="validation", code=code)]
+    return [Edit("decorate", where.file, where.line, target="validation", code="@torch.no_grad()")]

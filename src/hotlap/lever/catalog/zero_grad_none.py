@@ -27,6 +27,7 @@ from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
 
 if TYPE_CHECKING:
+    from torch import nn
     from torch.optim import Optimizer
 
 ID = "zero-grad-none"
@@ -66,6 +67,7 @@ def apply(target: Target, setting: Setting) -> None:
     import weakref
 
     dropped: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+    used: list[bool] = []
 
     def ready(torch: ModuleType) -> None:
         kind = torch.optim.Optimizer
@@ -73,21 +75,34 @@ def apply(target: Target, setting: Setting) -> None:
 
         def zero_grad(self: Optimizer, set_to_none: bool = True) -> None:
             if set_to_none:
+                dropped[self] = []
                 real(self, set_to_none=True)
                 return
-            held = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
-            if self not in dropped:
+            if not used:
+                used.append(True)
                 target.changed()
-            dropped[self] = held
+            owed = {id(p) for p in dropped.get(self, ())}  # by a second call before the step
+            own = [p for group in self.param_groups for p in group["params"]]
+            dropped[self] = [p for p in own if p.grad is not None or id(p) in owed]
             real(self, set_to_none=True)
 
+        real_of_module = torch.nn.Module.zero_grad
+
+        def zero_grad_of_module(self: nn.Module, set_to_none: bool = True) -> None:
+            real_of_module(self, set_to_none)
+            if set_to_none:  # the script lets them go itself: the step is to pass over them
+                gone = {id(p) for p in self.parameters()}
+                for optimizer, held in dropped.items():
+                    dropped[optimizer] = [p for p in held if id(p) not in gone]
+
         target.replace(kind, "zero_grad", zero_grad)
-        target.changed(-1)
+        target.replace(torch.nn.Module, "zero_grad", zero_grad_of_module)
+        target.changed(-2)
 
     def step(optimizer: Optimizer, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import torch
 
-        for p in dropped.get(optimizer, ()):
+        for p in dropped.pop(optimizer, ()):
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
         return call(*args, **kwargs)

@@ -1,7 +1,7 @@
 import torch
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def validate(model, loader):
     model.eval()
     right = 0

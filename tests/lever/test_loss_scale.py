@@ -1,0 +1,86 @@
+"""Scaling of the loss for fp16: whatever a backward reaches, its gradient is the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from hotlap.lever.loss_scale import LossScale
+from hotlap.testing.lever_target import LocalTarget
+
+X = torch.linspace(-1, 1, 12).view(4, 3)
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> Iterator[LossScale]:
+    with LocalTarget(str(tmp_path)) as target:
+        scale = LossScale(target)
+        target.around_backward(scale.backward)
+        target.around_step(scale.step)
+        yield scale
+    assert target.problems == []
+
+
+def gradients(model: nn.Module, loss: Any, *more: torch.Tensor) -> list[torch.Tensor]:
+    loss.backward()
+    found = [t.grad for t in (*model.parameters(), *more) if t.grad is not None]
+    for t in (*model.parameters(), *more):
+        t.grad = None
+    return found
+
+
+def test_what_is_unfrozen_later(scale: LossScale) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    model[0].requires_grad_(False)
+    scale.watch(model)
+    assert len(gradients(model, model(X).mean())) == 2
+    model.requires_grad_(True)
+    wanted = [g.detach() for g in torch.autograd.grad(model(X).mean(), list(model.parameters()))]
+    found = gradients(model, model(X).mean())
+    assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+def test_parameters_of_no_module_and_inputs(scale: LossScale) -> None:
+    model, sigma, image = nn.Linear(3, 1), nn.Parameter(torch.ones(())), X.clone().requires_grad_()
+    scale.watch(model)
+    for _ in range(2):
+        *_, of_sigma, of_image = gradients(model, (model(image) * sigma).mean(), sigma, image)
+        assert torch.allclose(of_sigma, model(X).mean()) and torch.allclose(of_image, model.weight / 4)
+    assert not image._backward_hooks and sigma._backward_hooks, "an input is let go with its step"
+
+
+def test_the_scripts_own_hook_sees_the_true_gradient(scale: LossScale) -> None:
+    model = nn.Linear(3, 1)
+    seen: list[float] = []
+    model.bias.register_hook(lambda grad: seen.append(grad.item()))
+    scale.watch(model)
+    model(X).mean().backward()
+    assert seen == [1.0]
+
+
+def test_a_backward_inside_of_the_backward(scale: LossScale) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    model[1].requires_grad_(False)
+    scale.watch(model)
+    model(X).mean().backward()
+    model.requires_grad_(True)
+    image = X.clone().requires_grad_()
+    real: Any = torch.autograd.backward
+    found = gradients(model, checkpoint(model, image, use_reentrant=True).mean(), image)
+    assert torch.equal(found[-2], torch.ones(1)) and torch.allclose(found[-1], (model[1].weight @ model[0].weight) / 4)
+    assert real is torch.autograd.backward
+
+
+def test_gradients_of_what_is_computed_are_asked_for(scale: LossScale) -> None:
+    model = nn.Linear(3, 1)
+    scale.watch(model)
+    out = model(X)
+    out.retain_grad()
+    out.mean().backward(inputs=[out])
+    assert out.grad is not None and torch.equal(out.grad, torch.full((4, 1), 0.25))
