@@ -63,7 +63,8 @@ class FetchAhead:
     def _start(self) -> None:
         import torch
 
-        device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+        cuda: Any = torch.cuda
+        device = cuda.current_device() if cuda.is_initialized() else None
         given = torch.is_grad_enabled(), device
         self._thread = threading.Thread(target=self._run, args=given, name="hotlap-fetch-ahead", daemon=True)
         _RUNNING.add(self)
