@@ -185,3 +185,26 @@ def test_saving_and_logging_are_taken_away(tmp_path: Path, what: str) -> None:
     saved = (tmp_path / "model.pt").stat().st_size
     assert (saved == 0) == (what == "checkpoint")
     assert (done.stdout == "") == (what == "logging")
+
+
+LAST_SAVE_FAILS = """
+import atexit, sys, torch
+class Unpicklable:
+    def __deepcopy__(self, memo):
+        return self
+    def __reduce__(self):
+        raise OSError("no room for the last checkpoint")
+atexit.register(lambda: print("at exit", flush=True))
+torch.save({"a": torch.ones(2)}, sys.argv[0] + ".good.pt")
+torch.save({"a": Unpicklable()}, sys.argv[0] + ".bad.pt")
+print("done")
+"""
+
+
+def test_a_last_checkpoint_that_was_not_written_is_told(tmp_path: Path) -> None:
+    done, _ = run(tmp_path, LAST_SAVE_FAILS, mode="run", moves=[Move("checkpoint-async", {"pending": 1}, "bits")])
+    assert done.stdout == "done\nat exit\n" and done.returncode == 120
+    assert (
+        "OSError: no room for the last checkpoint" in done.stderr and "bad.pt, written in the background" in done.stderr
+    )
+    assert (tmp_path / "train.py.good.pt").stat().st_size > 0

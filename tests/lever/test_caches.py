@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import time
@@ -268,6 +269,77 @@ class Counts(Base):
     def __getitem__(self, index: int) -> Any:
         self.seen = index
         return torch.zeros(2)
+
+
+class EpochFlip:
+    def __init__(self) -> None:
+        self.epoch = 0
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x + numpy.random.default_rng((1, self.epoch)).integers(2)
+
+
+class InContainer(Base):
+    def __init__(self, held: Any) -> None:
+        super().__init__()
+        self.tfs = held
+
+    def __getitem__(self, index: int) -> Any:
+        x = torch.zeros(2)
+        for step in self.tfs:
+            x = step(x) if callable(step) else x
+        return x
+
+
+class Add:
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.change(x)
+
+    def change(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+
+class AddNoise(Add):
+    def change(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.bernoulli(torch.tensor(1e-6))
+
+
+class AddNoiseModule(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return AddNoise()(x) if torch.rand(()) < 0 else x
+
+
+class SampleOf(Base):
+    def __init__(self, part: Any) -> None:
+        super().__init__()
+        self.part = part
+
+    def __getitem__(self, index: int) -> Any:
+        return self.part[index]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        [EpochFlip()], (Add(), [EpochFlip()]), {"a": 1, "b": EpochFlip()}, [random.Random(1)],
+        [Add()] * 99 + [EpochFlip()], 
+        [functools.partial(EpochFlip())], 
+        [torch.nn.Sequential(torch.nn.Identity(), AddNoiseModule())], [Add(), AddNoise()],
+        [EpochFlip().__call__], numpy.array([None, EpochFlip()]),
+    ],
+)  # fmt: skip
+def test_what_varies_is_found_in_containers(held: Any) -> None:
+    assert impure_reason(InContainer(held)) is not None
+
+
+def test_what_varies_is_found_in_parts_and_what_does_not_is_pure() -> None:
+    parts = torch.utils.data
+    for varies in (TransformDraw(), SetEpoch(), InContainer([EpochFlip()])):
+        assert impure_reason(parts.ConcatDataset([Pure(), varies])) is not None
+        assert impure_reason(SampleOf(parts.Subset(varies, [0]))) is not None
+    assert impure_reason(parts.ConcatDataset([Pure(), InContainer([Add()])])) is None
+    plain = InContainer([Add(), {"a": [(Path("a"), 1)] * 9}, torch.nn.Linear(2, 2), numpy.arange(3), numpy.float32])
+    assert impure_reason(SampleOf(parts.Subset(plain, [0]))) is None
 
 
 def test_a_pure_data_set_is_proven() -> None:

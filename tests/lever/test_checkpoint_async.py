@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,14 +19,14 @@ from hotlap.lever.catalog import checkpoint_async
 from hotlap.lever.pending_saves import FATES
 from hotlap.testing.lever_target import LocalTarget
 
-REAL_SAVE, REAL_LOAD = torch.save, torch.load
+REAL_SAVE, REAL_LOAD, REAL_STAT = torch.save, torch.load, os.stat
 
 
 @pytest.fixture
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalTarget]:
-    def slow(state: Any, path: Any, **rest: Any) -> None:
+    def slow(obj: Any, f: Any, **rest: Any) -> None:
         time.sleep(0.15)
-        REAL_SAVE(state, path, **rest)
+        REAL_SAVE(obj, f, **rest)
 
     monkeypatch.setattr(torch, "save", slow)
     with LocalTarget(str(tmp_path)) as target:
@@ -196,3 +198,85 @@ def test_an_error_of_writing_is_raised_at_the_next_save(tmp_path: Path, monkeypa
         with pytest.raises(OSError, match="No space"):
             torch.save(state(), tmp_path / "m.pt")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_written_beside_is_written_in_place(target: LocalTarget, tmp_path: Path) -> None:
+    (tmp_path / f".m.pt.{os.getpid()}.tmp").mkdir()  # in the way
+    torch.save(state(), tmp_path / "m.pt")
+    assert torch.load(tmp_path / "m.pt")["step"] == 3 and target.changes == 1
+
+
+def test_a_link_stays_a_link_and_who_reads_through_it_waits(target: LocalTarget, tmp_path: Path) -> None:
+    (tmp_path / "last.pt").symlink_to(tmp_path / "epoch3.pt")
+    torch.save(state(1), tmp_path / "last.pt")
+    assert torch.load(tmp_path / "last.pt")["a"][0, 0] == 1
+    torch.save(state(2), tmp_path / "epoch3.pt")
+    assert torch.load(tmp_path / "last.pt")["a"][0, 0] == 2
+    assert (tmp_path / "last.pt").is_symlink() and target.changes == 2
+
+
+def test_devices_and_files_of_two_names_are_saved_in_place(target: LocalTarget, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    first, second = tmp_path / "first.pt", tmp_path / "second.pt"
+    REAL_SAVE(state(1), first)
+    os.link(first, second)
+    torch.save(state(2), first)
+    torch.save(state(2), os.devnull)
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    torch.save({}, tmp_path / "pipe", _use_new_zipfile_serialization=False)
+    assert os.read(reader, 1 << 16)
+    os.close(reader)
+    assert REAL_LOAD(second)["a"][0, 0] == 2 and not os.path.isfile(os.devnull) and target.changes == 0
+
+
+def test_a_save_by_keywords_comes_after_an_older_one(target: LocalTarget, tmp_path: Path) -> None:
+    torch.save(state(1), tmp_path / "m.pt")
+    torch.save(obj=state(2), f=tmp_path / "m.pt")
+    assert REAL_LOAD(tmp_path / "m.pt")["a"][0, 0] == 2
+
+
+def forked(path: Path) -> int:
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if REAL_STAT(path) else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def started(path: Path) -> int | None:
+    process = multiprocessing.get_context("fork").Process(target=REAL_STAT, args=(path,))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def passed(path: Path) -> int:
+    with pytest.raises(ValueError, match="process group"):
+        torch.distributed.barrier()
+    return 0 if REAL_STAT(path) else 1
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without ranks")
+@pytest.mark.parametrize("other", [forked, started, passed])
+def test_another_process_finds_the_file(target: LocalTarget, tmp_path: Path, other: Any) -> None:
+    torch.save(state(), tmp_path / "m.pt")
+    assert other(tmp_path / "m.pt") == 0
+
+
+def test_a_loaders_worker_is_begun_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = threading.Event()
+    monkeypatch.setattr(torch, "save", lambda state, path: REAL_SAVE(state, path) if written.wait(10) else None)
+
+    def worker() -> None:
+        return
+
+    worker.__module__ = "torch.utils.data._utils.worker"
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        torch.save(state(), tmp_path / "m.pt")
+        process = multiprocessing.get_context("fork").Process(target=worker)
+        process.start()
+        with pytest.raises(FileNotFoundError):
+            REAL_STAT(tmp_path / "m.pt")
+        written.set()
+        process.join()
+    assert REAL_STAT(tmp_path / "m.pt")

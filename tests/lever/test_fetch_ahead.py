@@ -9,12 +9,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from torch.utils.data import DataLoader
 
 from hotlap.lever.catalog import background_fetch
 from hotlap.lever.fetch_ahead import FetchAhead
+from hotlap.patch.helpers.fetch_ahead import fetch_ahead
 from hotlap.testing.lever_target import LocalTarget
 
 
@@ -49,6 +52,42 @@ def test_an_error_comes_where_the_batch_would_have() -> None:
             seen.append(value)
     assert seen == [1, 2]
     wait_for_end()
+
+
+def test_a_script_that_goes_on_after_an_error_gets_the_batches_behind_it() -> None:
+    class Files:
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, index: int) -> int:
+            if index == 2:
+                raise OSError("torn file")
+            return index
+
+    def read(iterator: Any) -> list[Any]:
+        found: list[Any] = []
+        while True:
+            try:
+                found.append(next(iterator).item())
+            except OSError as err:
+                found.append(str(err))
+            except StopIteration:
+                return found
+
+    loader: Any = DataLoader(Files())  # type: ignore[arg-type]
+    assert read(FetchAhead(iter(loader), 2).outer()) == read(iter(loader)) == [0, 1, "torn file", 3, 4, 5]
+    wait_for_end()
+
+
+@pytest.mark.parametrize("helper", [True, False])
+def test_the_thread_works_on_the_device_of_the_loop(helper: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    current = threading.local()
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: getattr(current, "device", 0))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: setattr(current, "device", device))
+    current.device = 1
+    batches: Any = (torch.cuda.current_device() for _ in range(3))
+    assert list(fetch_ahead(batches, 2) if helper else FetchAhead(batches, 2).outer()) == [1, 1, 1]
 
 
 def test_it_is_ahead_but_not_far() -> None:

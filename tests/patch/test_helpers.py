@@ -157,3 +157,13 @@ def test_each_save_holds_its_own_state_however_they_follow(tmp_path: Path) -> No
         save_later({"w": weight}, tmp_path / f"{number % 3}.pt")
     join_all()
     assert [torch.load(tmp_path / f"{k}.pt")["w"].unique().tolist() for k in range(3)] == [[18.0], [19.0], [17.0]]
+
+
+def test_a_link_stays_a_link_and_a_device_is_saved_to_at_once(tmp_path: Path) -> None:
+    (tmp_path / "last.pt").symlink_to(tmp_path / "epoch3.pt")
+    save_later({"step": 3}, tmp_path / "last.pt")
+    join_all()
+    assert (tmp_path / "last.pt").is_symlink() and torch.load(tmp_path / "epoch3.pt")["step"] == 3
+    save_later({"step": 4}, os.devnull)
+    join_all()
+    assert not os.path.isfile(os.devnull)

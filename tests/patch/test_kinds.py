@@ -233,3 +233,17 @@ def test_no_grad_never_takes_in_another_model() -> None:
     assert done.before == done.after and "another model" in done.by_hand[0].text
     alone = text(apply("import torch\nsoft = F.softmax(teacher(x), 1)\nteacher.eval()\nimport F\n", edit))
     assert "with torch.no_grad():\n    output = teacher(x)\nsoft = F.softmax(output, 1)\n" in alone
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "import torch.distributed\ntorch.distributed.barrier()", "from torch.distributed import barrier as b\nb()",
+        "import torch.distributed as d\nd.barrier()", "Path('x').exists()", "from torch import load\nb = load('x')",
+        "from os.path import isfile as there\nthere('x')", "accelerator.wait_for_everyone()",
+    ],
+)  # fmt: skip
+def test_a_save_is_not_put_off_where_its_file_may_be_awaited(call: str) -> None:
+    edit = Edit("replace_call", "s.py", 2, target="torch.save", code="save_later({arguments})")
+    done = apply(f"import torch\ntorch.save(a, 'x')\n{call}\n", edit)
+    assert done.before == done.after and "may look for the file" in done.by_hand[0].text

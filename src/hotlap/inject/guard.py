@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hotlap.lever.script_errors import is_the_scripts
+
 __all__ = ["Guard"]
 
 _NOT_RUN = object()
@@ -33,8 +35,8 @@ class Guard:
     def around(self, wrapper: Callable[..., Any]) -> Callable[..., Any]:
         """``wrapper(owner, call, args, kwargs)`` whose own exception is a failure of the lever.
 
-        An exception of ``call`` itself passes through. If the wrapper fails after ``call`` has returned, that result
-        is used: the script's work is never done twice.
+        An exception of ``call`` itself passes through, and so does one that the script would have met before. If the
+        wrapper fails after ``call`` has returned, that result is used: the script's work is never done twice.
         """
 
         def guarded(owner: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -55,7 +57,7 @@ class Guard:
             try:
                 return wrapper(owner, inner, args, kwargs)
             except Exception as err:
-                if err is theirs:
+                if err is theirs or is_the_scripts(err):
                     raise
                 self._on_failure(err)
                 return call(*args, **kwargs) if result is _NOT_RUN else result

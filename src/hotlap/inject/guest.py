@@ -15,6 +15,7 @@ from types import ModuleType
 from hotlap.inject.ablation import ablate
 from hotlap.inject.elementary import choose_kernels
 from hotlap.inject.export import Exporter
+from hotlap.inject.last_errors import tell_at_exit
 from hotlap.inject.on_import import forget, on_import
 from hotlap.inject.replay import replay_indices
 from hotlap.inject.seeding import offset_seeds
@@ -92,14 +93,19 @@ class Guest:
     def leave(self) -> list[str]:
         """Close the timeline and put everything back, in a process that goes on. Returns what could not be."""
         global _guest
-        atexit.unregister(self.close)
+        atexit.unregister(self.end)
         self.close()
         if _guest is self:
             _guest = None
         return self.detach()
 
+    def end(self) -> None:
+        """At the end of the process: close; what went wrong with the script's last work is told."""
+        self.close()
+        tell_at_exit([error for target in self.targets for error in target.last_errors])
+
     def close(self) -> None:
-        """At the end of the process: finish what levers still write, say what each changed, close the timeline."""
+        """Finish what levers still write, say what each changed, close the timeline."""
         for target in self.targets:
             target.finish()
         if self.exporter is not None:
@@ -141,7 +147,7 @@ def attach_call(call: Call) -> Guest:
     for what in call.ablate:
         ablate(what, call, guest.points, guest.undo, guest.watch)
     guest.pull_levers()
-    atexit.register(guest.close)
+    atexit.register(guest.end)
     if call.host_pid:
         _end_with_host(call.host_pid)
     return guest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Callable
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hotlap.inject.guard import Guard
 from hotlap.inject.identities import Identities
 from hotlap.inject.on_import import on_import
+from hotlap.lever.script_errors import is_the_scripts
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.module_walk import parameters_of
 from hotlap.probe.undo import Undo
@@ -33,6 +33,8 @@ class GuestTarget:
         self.scratch = call.scratch or call.timeline_dir
         self.undo = Undo()
         self.changes = 0
+        self.last_errors: list[BaseException] = []
+        """The script's own, of work that was done when it had ended."""
         self._points = points
         self._watch = watch
         self._guard = Guard(self.fail)
@@ -182,10 +184,8 @@ class GuestTarget:
         self._hang(self._points.on_validation_end, self._guard.callback(end))
 
     def at_exit(self, callback: Callable[[], None]) -> None:
-        """Call back when the script has ended."""
-        guarded = self._guard.callback(callback)
-        self._exits.append(guarded)
-        atexit.register(guarded)
+        """Call back when the script has ended, also where the lever was undone before: it may still owe something."""
+        self._exits.append(callback)
 
     # --- the guest's side ---
 
@@ -202,7 +202,16 @@ class GuestTarget:
             self._mark(state, self._why if state == "no-effect" else "")
 
     def finish(self) -> None:
-        """Last report, at the end of the process, with the final count."""
+        """At the end of the process: what the lever still has to do, then a last report, with the final count."""
+        exits, self._exits = self._exits, []
+        for callback in exits:
+            try:
+                callback()
+            except Exception as err:
+                if is_the_scripts(err):
+                    self.last_errors.append(err)
+                elif self._guard.active:
+                    self.fail(err)
         self._reported = None
         self.report()
 

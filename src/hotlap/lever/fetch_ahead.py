@@ -55,30 +55,39 @@ class FetchAhead:
         kind, value = self._queue.get()
         if kind == _DATA:
             return value
-        self._ended = True
         if kind == _ERROR:
             raise value
+        self._ended = True
         raise StopIteration
 
     def _start(self) -> None:
         import torch
 
-        grad = torch.is_grad_enabled()
-        self._thread = threading.Thread(target=self._run, args=(grad,), name="hotlap-fetch-ahead", daemon=True)
+        cuda: Any = torch.cuda
+        device = cuda.current_device() if cuda.is_initialized() else None
+        given = torch.is_grad_enabled(), device
+        self._thread = threading.Thread(target=self._run, args=given, name="hotlap-fetch-ahead", daemon=True)
         _RUNNING.add(self)
         self._thread.start()
 
-    def _run(self, grad: bool) -> None:
+    def _run(self, grad: bool, device: int | None) -> None:
         import torch
 
-        torch.set_grad_enabled(grad)  # grad mode belongs to a thread, and a new one starts with it on
+        torch.set_grad_enabled(grad)  # grad mode and device belong to a thread; a new one has it on, and the first
+        if device is not None:
+            torch.cuda.set_device(device)
+        entry = self._draw()
+        while self._put(entry) and entry[0] != _END:
+            entry = self._draw()
+
+    def _draw(self) -> tuple[int, Any]:
+        """The next entry. After an error there may be more: a script that goes on asks for the batch behind it."""
         try:
-            for value in self._iterator:
-                if not self._put((_DATA, value)):
-                    return
-            self._put((_END, None))
+            return _DATA, next(self._iterator)
+        except StopIteration:
+            return _END, None
         except BaseException as err:
-            self._put((_ERROR, err))
+            return _ERROR, err
 
     def _put(self, entry: tuple[int, Any]) -> bool:
         while not self._stopped.is_set():

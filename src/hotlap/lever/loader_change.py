@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["load_here", "load_in_workers"]
 
+_PREFETCH = 2
+"""What torch gives a loader that is made with workers; one that was made without has None, which they cannot use."""
+
 
 def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -> None:
     """``workers`` processes that stay alive, ``prefetch`` batches ahead each, ``torch_threads`` for the step."""
@@ -20,8 +23,9 @@ def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -
         return
     if loader.num_workers != setting["workers"]:
         target.replace(loader, "num_workers", setting["workers"])
-    if setting["prefetch"] is not None and loader.prefetch_factor != setting["prefetch"]:
-        target.replace(loader, "prefetch_factor", setting["prefetch"])
+    prefetch = setting["prefetch"] or loader.prefetch_factor or _PREFETCH
+    if loader.prefetch_factor != prefetch:
+        target.replace(loader, "prefetch_factor", prefetch)
     if not loader.persistent_workers:
         target.replace(loader, "persistent_workers", True)
     _set_threads(target, setting["torch_threads"])

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from hotlap.lever.script_errors import as_the_scripts
+
 __all__ = ["OwedSyncs"]
 
 Sync = Callable[[Any], None]
@@ -74,7 +76,7 @@ class OwedSyncs:
                 try:
                     sync(fd)
                 except OSError as err:
-                    self._error = err
+                    self._error = as_the_scripts(err, "Of an earlier fsync, done in the background.")
                 finally:
                     os.close(fd)
 

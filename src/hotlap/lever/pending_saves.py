@@ -7,15 +7,17 @@ only the newest is. The thread also rests between writes of one path, until some
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hotlap.lever.script_errors import as_the_scripts
 from hotlap.lever.snapshots import Snapshots, tensors_in
+from hotlap.lever.whole_files import is_replaceable, write_whole
 
 __all__ = ["PendingSaves", "Reach"]
 
@@ -73,30 +75,44 @@ class PendingSaves:
         Raises the error of an earlier save.
         """
         self._raise_error()
-        if len(args) > 2 or "obj" in kwargs or "f" in kwargs or len(args) < 2 or os.getpid() != self._pid:
+        path = args[1] if len(args) > 1 else kwargs.get("f")
+        taken = False
+        try:
+            taken = self._take(save, args, kwargs)
+        finally:
+            if not taken:
+                self.settle(path)  # or an older state would come after this one
+        return taken
+
+    def _take(self, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        if len(args) != 2 or "obj" in kwargs or "f" in kwargs or os.getpid() != self._pid or self._is_fruitless():
             return False
         state, path = args
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
             return False
-        where = os.path.abspath(os.fspath(path))
-        copied = None if self._is_fruitless() else self._copy(state, where)
+        with self.looking():
+            where = os.path.realpath(path)  # behind a link: the link stays, as when torch.save writes through it
+            copied = self._copy(state) if is_replaceable(where) else None
         if copied is None:
-            self.settle(where)  # or an older state would come after this one
             return False
         nbytes = sum(t.nbytes for t in tensors_in(copied[0]))
         self._queue(_Save(where, lambda name: save(copied[0], name, **kwargs), copied[0], nbytes, time.monotonic()))
         return True
 
-    def _copy(self, state: Any, where: str) -> tuple[Any] | None:
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """This thread looks at files itself, and waits for none."""
         self._own.add(threading.get_ident())
         try:
-            if not os.path.isdir(os.path.dirname(where)) or not _has_room(state):
-                return None  # torch.save raises the error that the script expects
-            return (self._snapshots.take(state),)
-        except Exception:  # not to be copied (non-leaf tensors, open files, locks): saved in place
-            return None
+            yield
         finally:
             self._own.discard(threading.get_ident())
+
+    def _copy(self, state: Any) -> tuple[Any] | None:
+        try:
+            return (self._snapshots.take(state),) if _has_room(state) else None
+        except Exception:  # not to be copied (non-leaf tensors, open files, locks): saved in place
+            return None
 
     def _is_fruitless(self) -> bool:
         """Whether half of the last saves were waited for: copying and waiting take longer than saving in place."""
@@ -108,10 +124,11 @@ class PendingSaves:
                 self._waiting.remove(older)
                 self._done_with(older)
             self._changed.wait_for(lambda: self._has_place_for(save))
-            self._waiting.append(save)
             if self._writer is None:
-                self._writer = threading.Thread(target=self._run, name="hotlap-checkpoint", daemon=True)
-                self._writer.start()
+                writer = threading.Thread(target=self._run, name="hotlap-checkpoint", daemon=True)
+                writer.start()  # it waits for the lock; where no thread can be had, nothing is queued
+                self._writer = writer
+            self._waiting.append(save)
 
     def _has_place_for(self, save: _Save) -> bool:
         waiting = [s for s in self._waiting if s is not self._writing or save.nbytes > SMALL_BYTES]
@@ -134,9 +151,11 @@ class PendingSaves:
                 save = self._writing = self._waiting[0]
             begun = time.monotonic()
             try:
-                _write(save)
+                write_whole(save.write, save.path)
             except BaseException as err:
-                self._error = err
+                self._error = as_the_scripts(
+                    err, f"Of an earlier torch.save to {save.path}, written in the background."
+                )
             ended = time.monotonic()
             with self._changed:
                 self._waiting.popleft()
@@ -166,11 +185,15 @@ class PendingSaves:
             return
         if threading.get_ident() in self._own:
             return
-        where = None
+        where: tuple[str, ...] = ()
         if path is not None:
-            if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            if not isinstance(path, str | bytes | os.PathLike):
                 return
-            where = os.path.abspath(os.fspath(path))
+            try:
+                with self.looking():
+                    where = os.path.abspath(os.fsdecode(path)), os.path.realpath(os.fsdecode(path))
+            except ValueError:  # no path at all: whoever is given it says so
+                return
         with self._changed:
             self._awaited += 1
             self._changed.notify_all()
@@ -190,31 +213,16 @@ class PendingSaves:
 
     def _raise_error(self) -> None:
         error, self._error = self._error, None
-        if error is not None:
+        if error is not None and os.getpid() == self._pid:
             raise error
 
 
-def _concerns(saved: str, where: str | None, reach: Reach) -> bool:
-    if where is None or saved == where:
+def _concerns(saved: str, where: tuple[str, ...], reach: Reach) -> bool:
+    if not where or saved in where:
         return True
     if reach == "inside":
-        return os.path.dirname(saved) == where
-    return reach == "below" and saved.startswith(where.rstrip(os.sep) + os.sep)
-
-
-def _write(save: _Save) -> None:
-    """Under a temporary folder beside it, by the same file name (it is stored inside the archive), then renamed."""
-    folder, name = os.path.split(save.path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    os.mkdir(temporary)
-    try:
-        written = os.path.join(temporary, name)
-        save.write(written)
-        if os.path.exists(save.path):
-            shutil.copymode(save.path, written)
-        os.replace(written, save.path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        return os.path.dirname(saved) in where
+    return reach == "below" and any(saved.startswith(w.rstrip(os.sep) + os.sep) for w in where)
 
 
 def _has_room(state: Any) -> bool:

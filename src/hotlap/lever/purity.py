@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import dis
+import functools
+import pathlib
 import random
 import re
 import types
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["impure_reason"]
+__all__ = ["IN_PLACE_OF", "impure_reason"]
+
+IN_PLACE_OF = "_hotlap_in_place_of"
+"""Attribute of a function of ours: the script's own, which is the one to read."""
 
 _SUSPECT = re.compile(
     r"(?i)^_*(rand.*|.*_rand|.*random.*|.*augment.*|.*shuffle.*|.*jitter.*|.*noise.*|.*dropout.*|.*perm(utation)?|choices?|"
@@ -30,6 +36,10 @@ _LIBRARIES = (
     "builtins.",
 )
 _DEPTH = 6
+_DEEP = 40
+"""Objects in objects; each is looked at once."""
+_CALLED = ("__call__", "forward", "__getitem__", "__getitems__")
+_PLAIN = frozenset((int, float, str, bool, bytes, type(None), pathlib.PosixPath, pathlib.WindowsPath))
 
 
 def impure_reason(dataset: object) -> str | None:
@@ -40,10 +50,17 @@ def impure_reason(dataset: object) -> str | None:
     """
     if hasattr(dataset, "set_epoch"):
         return "it has set_epoch, so samples may differ by epoch"
-    method = getattr(type(dataset), "__getitem__", None)
+    method = _own(getattr(type(dataset), "__getitem__", None))
     if not isinstance(method, types.FunctionType):
         return "its __getitem__ is not Python code"
-    return _method(method, dataset, set(), 0) or _state(dataset, set(), 0)
+    try:
+        return _method(method, dataset, set(), 0) or _state(dataset, set(), 0)
+    except RecursionError:
+        return "its parts lie too deep to follow"
+
+
+def _own(function: Any) -> Any:
+    return getattr(function, IN_PLACE_OF, function)
 
 
 def _is_generator(value: Any) -> bool:
@@ -63,10 +80,11 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(const)
 
 
-def _method(function: types.FunctionType, owner: Any, seen: set[int], depth: int) -> str | None:
-    if id(function) in seen or _library(function):
+def _method(function: types.FunctionType, owner: Any, seen: set[Any], depth: int) -> str | None:
+    key = id(function), type(owner)  # what self.something is there is the class' affair
+    if key in seen or _library(function):
         return None
-    seen.add(id(function))
+    seen.add(key)
     if depth > _DEPTH:
         return "its code is too deep to follow"
     for code in _codes(function.__code__):
@@ -84,7 +102,7 @@ def _method(function: types.FunctionType, owner: Any, seen: set[int], depth: int
     return None
 
 
-def _name(name: str, function: types.FunctionType, owner: Any, seen: set[int], depth: int) -> str | None:
+def _name(name: str, function: types.FunctionType, owner: Any, seen: set[Any], depth: int) -> str | None:
     if _SUSPECT.match(name):
         return f"{function.__name__} uses {name}"
     reached = getattr(type(owner), name, None) if owner is not None else None
@@ -95,35 +113,62 @@ def _name(name: str, function: types.FunctionType, owner: Any, seen: set[int], d
     return _value(function.__globals__[name], seen, depth + 1) if name in function.__globals__ else None
 
 
-def _value(value: Any, seen: set[int], depth: int) -> str | None:
+def _value(value: Any, seen: set[Any], depth: int) -> str | None:
+    if type(value) in _PLAIN:
+        return None
     if _is_generator(value):
         return f"it uses a private {type(value).__name__}"
     if isinstance(value, types.FunctionType):
         return _method(value, None, seen, depth)
+    if isinstance(value, functools.partial):
+        return _parts(value, [value.func, value.args, value.keywords], seen, depth)
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return _parts(value, value, seen, depth)
+    if isinstance(value, dict):
+        return _parts(value, value.values(), seen, depth)
+    if type(value).__module__ == "numpy":
+        objects = getattr(getattr(value, "dtype", None), "hasobject", False)
+        return _parts(value, value.ravel().tolist(), seen, depth) if objects else None
     if isinstance(value, types.MethodType):
-        return (
-            _method(value.__func__, value.__self__, seen, depth)
-            if isinstance(value.__func__, types.FunctionType)
-            else None
-        )
-    if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType) or _library(type(value)):
+        called, owner = value.__func__, value.__self__
+        reason = _method(called, owner, seen, depth) if isinstance(called, types.FunctionType) else None
+        return reason or _value(owner, seen, depth)
+    if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
         return None
     return _state(value, seen, depth)
 
 
-def _state(value: Any, seen: set[int], depth: int) -> str | None:
-    """Attributes of an object of the user's, and what calling it does."""
-    if id(value) in seen or depth > _DEPTH:
+def _parts(whole: Any, parts: Iterable[Any], seen: set[Any], depth: int) -> str | None:
+    """Of everything that a container holds."""
+    if id(whole) in seen:
+        return None
+    seen.add(id(whole))
+    found = list(parts)
+    for _ in range(_DEPTH):  # lists of tuples, in a loop: there may be a million
+        if not {type(part) for part in found} - _PLAIN - {list, tuple}:
+            found = [p for part in found if type(part) in (list, tuple) for p in part]
+    for part in found:
+        reason = _value(part, seen, depth) if type(part) not in _PLAIN else None
+        if reason:
+            return reason
+    return None
+
+
+def _state(value: Any, seen: set[Any], depth: int) -> str | None:
+    """Attributes of an object of the user's or of a library's, and what calling or reading it does."""
+    if id(value) in seen:
         return None
     seen.add(id(value))
-    if isinstance(value, list | tuple):
-        return next((r for v in value[:64] if callable(v) and (r := _value(v, seen, depth + 1))), None)
     if type(value).__module__ == "builtins":
         return None
+    if depth > _DEEP:
+        return "its parts lie too deep to follow"
     if _SUSPECT.match(type(value).__name__):
         return f"it holds a {type(value).__name__}"
-    for name in ("__call__", "forward"):
-        method = getattr(type(value), name, None)
+    if hasattr(type(value), "set_epoch"):
+        return f"it holds a {type(value).__name__} that has set_epoch"
+    for name in _CALLED:
+        method = _own(getattr(type(value), name, None))
         if isinstance(method, types.FunctionType):
             reason = _method(method, value, seen, depth + 1)
             if reason:

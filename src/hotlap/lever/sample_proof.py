@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from hotlap.lever.contents import Unwatched
 from hotlap.lever.purity import impure_reason
 from hotlap.lever.random_state import put_back, random_states
 from hotlap.lever.sample_codec import same_bits
+from hotlap.lever.witness import Witness
 
-__all__ = ["deterministic", "is_plain_index"]
+__all__ = ["deterministic", "is_plain_index", "proven"]
 
 _DRAWS = 4
 
@@ -36,3 +39,16 @@ def deterministic(dataset: Any) -> bool:
     finally:
         put_back(before)
     return still and all(same_bits(a, b) and a is not b for a, b in pairs)
+
+
+def proven(dataset: Any, draw: Callable[[int], Any]) -> Witness | None:
+    """Who tells from now on whether ``dataset`` is as it was; None where it does not pass, or cannot be watched.
+
+    ``draw`` gives a sample as the script's own code does.
+    """
+    if not deterministic(dataset):
+        return None
+    try:
+        return Witness(dataset, draw)
+    except Unwatched:
+        return None

@@ -105,12 +105,12 @@ class SampleTables:
 
     def __init__(self, reserve: Callable[[int], bool]) -> None:
         self._reserve = reserve
-        self._drawers: dict[int, tuple[Any, Callable[[int], Any]]] = {}
+        self._drawers: dict[int, tuple[Any, Callable[[int], Any], Callable[[], bool]]] = {}
         self._tables: dict[int, tuple[SampleTable, Trust]] = {}
 
-    def add(self, dataset: Any, draw: Callable[[int], Any]) -> None:
-        """``draw`` gives a sample of ``dataset``, always the same one for an index."""
-        self._drawers[id(dataset)] = dataset, draw  # the reference keeps the id from being given to another
+    def add(self, dataset: Any, draw: Callable[[int], Any], stands: Callable[[], bool]) -> None:
+        """``draw`` gives a sample of ``dataset``, always the same one for an index as long as it ``stands``."""
+        self._drawers[id(dataset)] = dataset, draw, stands  # the reference keeps the id from being given to another
 
     def choose(self, dataset: Any, collate: Any) -> GatheredDataset | None:
         """What a fetcher gets in place of ``dataset``."""
@@ -121,9 +121,10 @@ class SampleTables:
             table = SampleTable(self._drawers[id(base)][1], len(base), collate, self._reserve)
             self._tables[id(base)] = table, Trust()
         table, trust = self._tables[id(base)]
+        stands = self._drawers[id(base)][2]
 
         def gather(indices: list[Any]) -> Any:
-            found = base_rows(dataset, indices)
+            found = base_rows(dataset, indices) if stands() else None
             return None if found is None else table.batch(found[1])
 
         return GatheredDataset(dataset, collate, gather, trust, lambda: None)

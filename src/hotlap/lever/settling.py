@@ -7,6 +7,7 @@ import functools
 import io
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -23,11 +24,22 @@ _FILE_FUNCTIONS: dict[str, Reach] = {
 }
 """How much of a folder each can see or take along: a folder's time of change is that of the newest file in it, and one
 that is opened may be walked from there."""
+_PROCESSES = ("system", "_exit", "fork", "forkpty", "execv", "execve", "posix_spawn", "posix_spawnp")
+"""What begins or becomes another process, which knows nothing of saves that wait here."""
+_SIGNALS = (
+    "barrier", "monitored_barrier", "broadcast", "all_reduce", "reduce", "all_gather",
+    "gather", "scatter", "send", "isend", "broadcast_object_list", "all_gather_object", "gather_object",
+    "scatter_object_list", "destroy_process_group",
+)  # fmt: skip
+"""Of torch.distributed: what may tell another rank that the file is there."""
+_WORKERS = ("torch.utils.data._utils.worker", "hotlap.probe.worker")
+"""Modules of the function that a loader's worker runs."""
 _ABILITIES = ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "supports_effective_ids")
 
 
 def settle_before(target: Target, pending: PendingSaves) -> None:
-    """Put a wait before the file functions of ``os``, ``open``, ``torch.load``, new processes and ``os._exit``.
+    """Put a wait before the file functions of ``os``, ``open``, ``torch.load``, new processes, what other ranks may
+    take for a sign, and ``os._exit``. A loader's own workers are begun without: they read samples.
 
     While nothing is pending each costs one truth test. None of them counts as a change.
     """
@@ -48,7 +60,7 @@ def settle_before(target: Target, pending: PendingSaves) -> None:
         swap(os, old.__name__, new)
     swap(builtins, "open", _waiting(builtins.open, pending))
     swap(io, "open", builtins.open)
-    for name in ("system", "_exit"):
+    for name in _PROCESSES:
         if hasattr(os, name):
             swap(os, name, _waiting_for_all(getattr(os, name), pending))
     swap(subprocess.Popen, "__init__", _waiting_for_all(subprocess.Popen.__init__, pending))
@@ -56,7 +68,22 @@ def settle_before(target: Target, pending: PendingSaves) -> None:
     def torch_ready(module: ModuleType) -> None:
         swap(module, "load", _waiting(module.load, pending))
 
+    def ranks_ready(module: ModuleType) -> None:
+        inner = sys.modules.get(f"{module.__name__}.distributed_c10d")
+        for name in _SIGNALS:
+            if hasattr(module, name):  # torch may have been built without them
+                call = getattr(module, name)
+                waiting = _waiting_for_all(call, pending)
+                for owner in (module, inner):
+                    if owner is not None and getattr(owner, name, None) is call:
+                        swap(owner, name, waiting)
+
+    def processes_ready(module: ModuleType) -> None:
+        swap(module.BaseProcess, "start", _starting(module.BaseProcess.start, pending))
+
     target.on_import("torch", torch_ready)
+    target.on_import("torch.distributed", ranks_ready)
+    target.on_import("multiprocessing.process", processes_ready)
 
 
 def _waiting(call: Callable[..., Any], pending: PendingSaves, reach: Reach = "below") -> Callable[..., Any]:
@@ -78,3 +105,17 @@ def _waiting_for_all(call: Callable[..., Any], pending: PendingSaves) -> Callabl
         return call(*args, **kwargs)
 
     return waits
+
+
+def _starting(start: Callable[[Any], None], pending: PendingSaves) -> Callable[[Any], None]:
+    @functools.wraps(start)
+    def starts(self: Any) -> None:
+        begun = getattr(self, "_target", None)
+        if getattr(begun, "__module__", None) in _WORKERS:
+            with pending.looking():
+                return start(self)
+        if pending.busy():
+            pending.settle()
+        return start(self)
+
+    return starts

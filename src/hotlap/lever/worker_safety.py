@@ -19,7 +19,8 @@ def can_use_workers(loader: DataLoader[Any]) -> bool:
 
     if isinstance(loader.dataset, IterableDataset):
         return False
-    if any(isinstance(v, torch.Tensor) and v.device.type != "cpu" for v in vars(loader.dataset).values()):
+    own = getattr(loader.dataset, "__dict__", {})  # a list is a data set too
+    if any(isinstance(v, torch.Tensor) and v.device.type != "cpu" for v in own.values()):
         return False
     context = loader.multiprocessing_context
     method = context.get_start_method() if context is not None else multiprocessing.get_start_method()

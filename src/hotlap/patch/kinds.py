@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from hotlap.patch.beside import refuse_beside
 from hotlap.patch.changes import Changes
 from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
@@ -25,13 +26,6 @@ _OPTIMIZERS = {
 _POSITIONS = {"DataLoader": ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
                              "collate_fn", "pin_memory", "drop_last")}  # fmt: skip
 """Arguments that may be given by position (torch/utils/data/dataloader.py)."""
-
-_NOT_BESIDE = {
-    "save_later": {"torch.load", "os.replace", "os.rename", "os.remove", "os.listdir", "os.path.exists", "shutil.copy",
-                   "shutil.copyfile", "shutil.move", "os.path.isfile", "os.path.getsize", "os.unlink", "glob.glob",
-                   "os.symlink", "os.system", "subprocess.run", "wandb.save", "dist.barrier", "os._exit"}
-}  # fmt: skip
-"""Calls that may count on what a replaced call has done when it returns."""
 
 
 def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
@@ -102,23 +96,12 @@ def replace_call(source: Source, changes: Changes, edit: Edit) -> None:
         calls = [c for c in source.calls(source.statement(edit.line)) if _ends(c, edit.target)]
     if not calls:
         raise Unwritable(f"no call of {edit.target} is seen there")
-    for name, others in _NOT_BESIDE.items():
-        if edit.code.startswith(f"{name}("):
-            _refuse_beside(source, others)
+    refuse_beside(source, edit.code)
     for call in calls:
         if not any(_written(source.code(p), edit.code) for p in source.parents(call)) and (
             edit.code not in changes.templates[call]
         ):
             changes.templates[call].append(edit.code)
-
-
-def _refuse_beside(source: Source, others: set[str]) -> None:
-    import libcst as cst
-
-    for call in source.of_type(cst.Call):
-        name = dotted(call.func) or ""
-        if name in others:
-            raise Unwritable(f"{name} (line {source.place(call)[0]}) may look for the file while it is being written")
 
 
 def _written(around: str, template: str) -> bool:

@@ -20,7 +20,7 @@ def reader_calls(source: Source) -> list[cst.Call]:
     """By place. Unwritable where there is none, or one is used in a way that a copy cannot stand in for."""
     import libcst as cst
 
-    known = _full_names(source)
+    known = full_names(source)
     found = []
     for call in source.of_type(cst.Call):
         head, _, rest = (dotted(call.func) or "").partition(".")
@@ -36,7 +36,7 @@ def reader_calls(source: Source) -> list[cst.Call]:
     return found
 
 
-def _full_names(source: Source) -> dict[str, str]:
+def full_names(source: Source) -> dict[str, str]:
     """``sf`` → ``soundfile``, ``Image`` → ``PIL.Image``."""
     import libcst as cst
 

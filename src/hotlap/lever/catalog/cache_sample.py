@@ -8,13 +8,14 @@ samples that fits. Samples of one shape that torch's own collate function stacks
 Runtime: Before the first epoch the data set has to prove itself: drawn twice, several samples are equal bit for bit and
 no random state has moved; its code, and all of the user's code that it reaches, names nothing random, keeps no
 generator, writes no state and knows no epoch. Then __getitem__ of that data set looks into a cache in memory first,
-shared with forked workers. Without workers, and where torch stacks samples of one shape, the loader gathers its batches
-from a table of them; the first batches are made both ways and must be equal bit for bit.
+shared with forked workers. What the data set holds is compared at each epoch, its attributes at each use: one that the
+script has changed is drawn from again. Without workers, and where torch stacks samples of one shape, the loader gathers
+its batches from a table of them; the first batches are made both ways and must be equal bit for bit.
 
 Source: Compute the features once (a packed file, a list of tensors) and index those.
 
-Risk: Randomness hidden from all of these tests (a C extension with its own state) would freeze. The test draws a few
-samples more than the script does. Memory for the samples, given in the setting.
+Risk: Randomness hidden from all of these tests (a C extension with its own state) would freeze, and for a moment what
+the script changes in place within an epoch. The tests draw a few samples more. Memory, as given in the setting.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.gains import bounded, load_seconds, step_with_loader
-from hotlap.lever.gathered import fetch_gathered
-from hotlap.lever.readers import through
-from hotlap.lever.sample_proof import deterministic, is_plain_index
+from hotlap.lever.gathered import GatheredDataset, base_of, fetch_gathered
+from hotlap.lever.kept_samples import KeptSamples
+from hotlap.lever.purity import IN_PLACE_OF
+from hotlap.lever.sample_proof import proven
 from hotlap.lever.sample_table import SampleTables
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
@@ -94,10 +96,8 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """Let each training data set prove itself, then put the cache before its ``__getitem__``, and a table of its
     samples before loaders that stack them as torch does."""
-    proven: dict[int, tuple[Any, str]] = {}
-    drawers: dict[type, Any] = {}
     cache = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"])
-    tables = SampleTables(cache.reserve)
+    tables, kept = SampleTables(cache.reserve), KeptSamples(cache)
 
     def consider(loader: DataLoader[Any]) -> None:
         from torch.utils.data import Subset
@@ -105,30 +105,29 @@ def apply(target: Target, setting: Setting) -> None:
         dataset: Any = loader.dataset
         while isinstance(dataset, Subset):
             dataset = dataset.dataset
-        if id(dataset) in proven or not deterministic(dataset):
-            return
-        if not proven:
-            fetch_gathered(target, tables.choose)
-        proven[id(dataset)] = (dataset, f"{len(proven)}")  # the reference keeps the id from being given to another
         kind = type(dataset)
-        if kind in drawers:
+        if dataset in kept or not hasattr(kind, "__getitem__"):
+            return
+        own = getattr(kind.__getitem__, IN_PLACE_OF, kind.__getitem__)
+        draw = functools.partial(own, dataset)
+        witness = proven(dataset, draw)
+        if witness is None:
+            return
+        if not len(kept):
+            fetch_gathered(target, choose)
+            kept.watch_fetchers(target)
+        kept.add(dataset, witness)
+        if own is kind.__getitem__:
+            target.replace(kind, "__getitem__", kept.before(own))
+        else:  # the class, or one that it inherits from, has it already
             target.changed()
-        else:
-            drawers[kind] = kind.__getitem__
-            target.replace(kind, "__getitem__", _cached(kind.__getitem__, proven, cache))
-        tables.add(dataset, functools.partial(drawers[kind], dataset))
+        tables.add(dataset, draw, witness.stands)
+
+    def choose(dataset: Any, collate: Any) -> GatheredDataset | None:
+        kept.look(base_of(dataset))  # an epoch begins, here or in a worker that was forked a moment ago
+        return tables.choose(dataset, collate)
 
     target.on_loader(consider)
-
-
-def _cached(draw: Any, proven: dict[int, tuple[Any, str]], cache: FileCache) -> Any:
-    def __getitem__(self: Any, index: Any) -> Any:
-        known = proven.get(id(self))
-        if known is None or not is_plain_index(index):
-            return draw(self, index)
-        return through(cache, f"{known[1]}|{index.__index__()}", lambda: draw(self, index))
-
-    return __getitem__
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

@@ -7,15 +7,16 @@ Gain: The step pays for a copy of the state in memory; writing overlaps with the
 Runtime: torch.save to a path copies the state and returns; one thread writes the files in order, each in a temporary
 folder first and then renamed, so that a crash leaves the old file or the new one. Of saves to one path that come faster
 than they can be written, the newest is written, once a second at most. Whoever looks for the file (torch.load, open,
-rename, remove, stat, listing its folder, a subprocess) waits until it is there, and so does the end of the script;
-where half of twelve saves were waited for, further ones are made in place.
-An error of writing is raised at the next save. What cannot be copied is saved as before.
+rename, remove, stat, listing its folder, another process, a barrier or message to other ranks) waits until it is there,
+and so does the end of the script; where half of twelve saves were waited for, further ones are made in place.
+What cannot be written beside is written in place; where that fails too, the error is raised at the next save, or shown
+at the end (status 120). What cannot be copied, and what is no plain file, is saved as before.
 
 Source: Copy the state dict (copy.deepcopy) and call torch.save in a thread; join it before the next save.
 
 Risk: The copy needs memory as large as the checkpoint (files up to 256 MiB together: three copies, one kept for the
-next save). Other machines or processes that watch the folder see the file a little later. kill -9 may lose the
-checkpoint being written, and those of the second before (an older one stays).
+next save). Other machines or processes that watch the folder, a loader's workers and running pools see the file a
+little later. kill -9 may lose the checkpoint being written, and those of the second before (an older one stays).
 """
 
 from __future__ import annotations

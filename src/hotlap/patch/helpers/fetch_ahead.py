@@ -4,6 +4,8 @@ import queue
 import threading
 from typing import Any
 
+import torch
+
 __all__ = ["fetch_ahead"]
 
 
@@ -11,6 +13,8 @@ def fetch_ahead(loader: Any, depth: int) -> Any:
     """Yield what ``loader`` yields, in the same order; a thread keeps up to ``depth`` batches ready."""
     ready: Any = queue.Queue(depth)
     stop = threading.Event()
+    cuda: Any = torch.cuda
+    device = cuda.current_device() if cuda.is_initialized() else None
 
     def put(entry: Any) -> bool:
         while not stop.is_set():
@@ -23,6 +27,8 @@ def fetch_ahead(loader: Any, depth: int) -> Any:
 
     def work() -> None:
         try:
+            if device is not None:  # a thread has a current device of its own
+                cuda.set_device(device)
             for batch in loader:
                 if not put((batch, None)):
                     return

@@ -25,10 +25,11 @@ def save_later(state: Any, path: Any, *args: Any, **kwargs: Any) -> None:
     """
     if _failed:
         raise _failed.pop()
-    if not isinstance(path, (str, os.PathLike)):
-        torch.save(state, path, *args, **kwargs)
+    name = os.path.realpath(path) if isinstance(path, (str, os.PathLike)) else None  # behind a link: the link stays
+    if name is None or (os.path.exists(name) and not (os.path.isfile(name) and os.stat(name).st_nlink == 1)):
+        torch.save(state, path, *args, **kwargs)  # a stream, a device, a file of two names
         return
-    name, kept = os.fspath(path), _copied(state, _spare.pop("state", None))
+    kept = _copied(state, _spare.pop("state", None))
     with _changed:
         _changed.wait_for(lambda: name in _waiting or not _waiting)
         if name in _waiting:

@@ -9,6 +9,8 @@ def fetch_ahead(loader: Any, depth: int) -> Any:
     """Yield what ``loader`` yields, in the same order; a thread keeps up to ``depth`` batches ready."""
     ready: Any = queue.Queue(depth)
     stop = threading.Event()
+    cuda: Any = torch.cuda
+    device = cuda.current_device() if cuda.is_initialized() else None
 
     def put(entry: Any) -> bool:
         while not stop.is_set():
@@ -21,6 +23,8 @@ def fetch_ahead(loader: Any, depth: int) -> Any:
 
     def work() -> None:
         try:
+            if device is not None:  # a thread has a current device of its own
+                cuda.set_device(device)
             for batch in loader:
                 if not put((batch, None)):
                     return

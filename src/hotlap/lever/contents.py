@@ -1,0 +1,185 @@
+"""What an object of the script's holds, as marks that can be compared later: contents, not only which objects."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import pickle
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Contents", "Unwatched", "version_of"]
+
+_MARKS = 100_000
+_DEPTH = 50
+_WHOLE_BYTES = 8 << 20
+"""Arrays up to this size are read whole; of larger ones every n-th row."""
+_PLAIN = (int, str, bool, bytes, complex, type(None))
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict)
+_NAMES = (type, types.ModuleType, types.BuiltinFunctionType)
+
+
+class Unwatched(Exception):
+    """It holds too much to be looked at again."""
+
+
+class Contents:
+    """Marks of everything that ``value`` holds, in order: the object itself where that tells, and a fact about it."""
+
+    def __init__(self, value: Any) -> None:
+        self.marks: list[tuple[Any, Any]] = []
+        self.attributes: list[dict[str, Any]] = []
+        """Of the objects met (not of the standard library's), the outermost first."""
+        self._seen: set[int] = set()
+        self._look(value, 0)
+
+    def same_as(self, other: Contents) -> bool:
+        """Whether nothing has changed between the two."""
+        pairs = zip(self.marks, other.marks, strict=False)
+        return len(self.marks) == len(other.marks) and all(a[0] is b[0] and a[1] == b[1] for a, b in pairs)
+
+    def _mark(self, held: Any, fact: Any = None) -> None:
+        if len(self.marks) >= _MARKS:
+            raise Unwatched
+        self.marks.append((held, fact))
+
+    def _look(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind in _PLAIN:
+            self._mark(None, (kind, value))
+        elif kind is float:
+            self._mark(None, (kind, repr(value)))
+        elif id(value) in self._seen:
+            self._mark(value)
+        elif depth > _DEPTH:
+            raise Unwatched
+        else:
+            self._seen.add(id(value))
+            self._look_into(value, kind, depth + 1)
+
+    def _look_into(self, value: Any, kind: type, depth: int) -> None:
+        numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+        if torch is not None and isinstance(value, torch.Tensor):
+            self._mark(value, _tensor_fact(torch, value))
+        elif numpy is not None and isinstance(value, numpy.ndarray):
+            self._mark(value, None if value.dtype.hasobject else _array_fact(numpy, value))
+            if value.dtype.hasobject:
+                self._look_inside(value.ravel().tolist(), depth)
+        elif kind in _CONTAINERS:
+            self._look_inside(value, depth)
+        elif isinstance(value, functools.partial):
+            self._look_inside([value.func, value.args, value.keywords], depth)
+        elif isinstance(value, types.MethodType):
+            self._look_inside([value.__func__, value.__self__], depth)
+        elif isinstance(value, types.FunctionType):
+            self._mark(value)
+            for cell in value.__closure__ or ():
+                with contextlib.suppress(ValueError):  # an empty one
+                    self._look(cell.cell_contents, depth)
+        elif isinstance(value, _NAMES) or kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+            self._mark(value)
+        else:
+            self._mark(value)
+            arrays = getattr(getattr(value, "_mgr", None), "arrays", None)  # a table of pandas
+            if arrays is not None:
+                self._look_inside(list(arrays), depth)
+                return
+            self._look_at_attributes(value, depth)
+
+    def _look_inside(self, parts: Any, depth: int) -> None:
+        digest = _digest_of_plain(parts)
+        if digest is not None:
+            self._mark(None, digest)
+            return
+        self._mark(None, (type(parts), len(parts)))
+        for part in [*parts.keys(), *parts.values()] if isinstance(parts, dict) else parts:
+            self._look(part, depth)
+
+    def _look_at_attributes(self, value: Any, depth: int) -> None:
+        own = getattr(value, "__dict__", None)
+        found: dict[str, Any] = own if isinstance(own, dict) else {}
+        if found:
+            self.attributes.append(found)
+        slots = [s for k in type(value).__mro__ for s in _names_of(k.__dict__.get("__slots__", ())) if s not in found]
+        for name, held in [*found.items(), *((s, getattr(value, s, None)) for s in slots)]:
+            self._mark(None, name)
+            self._look(held, depth)
+
+
+def _names_of(slots: Any) -> list[str]:
+    names = [slots] if isinstance(slots, str) else list(slots)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _digest(data: Any) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _array_fact(numpy: Any, value: Any) -> Any:
+    if isinstance(value, numpy.memmap) and not value.flags.writeable:
+        return value.shape
+    step = -(-value.nbytes // _WHOLE_BYTES)
+    part = value[::step] if step > 1 and value.ndim else value
+    return value.shape, value.dtype.str, _digest(numpy.ascontiguousarray(part).reshape(-1).view("u1"))
+
+
+def version_of(value: Any) -> int | None:
+    """How often a tensor has been changed in place; None for what is none, and for one that does not count."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor) or value.is_inference():
+        return None
+    return int(value._version)
+
+
+def _tensor_fact(torch: Any, value: Tensor) -> Any:
+    fact = version_of(value), tuple(value.shape), value.dtype
+    if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized or not value.numel():
+        return fact
+    step = -(-value.nbytes // _WHOLE_BYTES)
+    part = value.detach()[::step] if step > 1 and value.dim() else value.detach()
+    flat = part.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    return *fact, _digest((ctypes.c_char * flat.numel()).from_address(flat.data_ptr()))
+
+
+class _PlainPickler(pickle.Pickler):
+    """Takes builtin values, names, paths, numpy's arrays and numbers, and objects that are pickled by attributes."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind: Any = type(obj)
+        plainly = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
+        stateless = getattr(kind, "__getstate__", None) is getattr(object, "__getstate__", None)
+        is_function = isinstance(obj, types.FunctionType)
+        of_numpy = (obj if is_function else kind).__module__.partition(".")[0] == "numpy"
+        known = isinstance(obj, (*_NAMES, os.PathLike)) or of_numpy
+        if known or (plainly and stateless and not is_function):
+            return NotImplemented
+        raise pickle.PicklingError
+
+
+class _Hash:
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def write(self, data: Any) -> None:
+        self._hash.update(data)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def _digest_of_plain(value: Any) -> bytes | None:
+    """Of a container that holds plain values through and through; None for any other."""
+    out = _Hash()
+    try:
+        _PlainPickler(out, protocol=5).dump(value)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError, ValueError):
+        return None
+    return out.digest()

@@ -1,0 +1,77 @@
+"""Whether a data set is still the one that has proven itself: the script may change it between epochs, or any time."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from hotlap.lever.contents import Contents, version_of
+from hotlap.lever.sample_codec import pack
+
+__all__ = ["Witness"]
+
+_OBJECTS = 8
+"""Objects whose attributes are compared at each use: the data set, its parts, their transforms."""
+_USES = 64
+_SHARE = 30.0
+"""Looking again takes a thirtieth of the time at most, beside the look at the start of an epoch."""
+
+
+class Witness:
+    """Remembers what a data set holds. Raises Unwatched where that is too much.
+
+    What is replaced (``data.size = 224``) is seen at once, and is trusted again when it is put back. What is changed in
+    place is seen at the next look; since samples may have been kept in between, that is for good.
+    """
+
+    def __init__(self, dataset: Any, draw: Callable[[int], Any]) -> None:
+        self._dataset = dataset
+        self._draw = draw
+        self._gone = False
+        self._uses = 0
+        self._index = len(dataset) // 2
+        self._sample = pack(draw(self._index))
+        begun = perf_counter()
+        self._before = Contents(dataset)
+        self._remember(self._before)
+        self._looked = perf_counter()
+        self._cost = self._looked - begun
+
+    def _remember(self, contents: Contents) -> None:
+        self._held = [(found, list(found.values())) for found in contents.attributes[:_OBJECTS]]
+        versions = [(v, version_of(v)) for _, held in self._held for v in held]
+        self._versions = [(value, version) for value, version in versions if version is not None]
+
+    def _is_untouched(self) -> bool:
+        for now, held in self._held:
+            if len(now) != len(held) or not all(map(operator.is_, now.values(), held)):
+                return False
+        return all(tensor._version == version for tensor, version in self._versions)
+
+    def stands(self) -> bool:
+        """Whether kept samples may be used: quick, for each use."""
+        if self._gone:
+            return False
+        self._uses += 1
+        if self._uses % _USES == 0 and perf_counter() - self._looked > _SHARE * self._cost:
+            self.look()
+        return not self._gone and self._is_untouched()
+
+    def look(self) -> None:
+        """At the start of an epoch: compare what it holds, and one sample drawn anew."""
+        if self._gone:
+            return
+        begun = perf_counter()
+        try:
+            now = Contents(self._dataset)
+            same = now.same_as(self._before) and pack(self._draw(self._index)) == self._sample
+        except Exception:  # too much, or broken: what is wrong the script hears at its own draw
+            same = False
+        if same:
+            self._remember(now)
+        elif self._is_untouched():
+            self._gone = True
+        self._looked = perf_counter()
+        self._cost = self._looked - begun

@@ -1,0 +1,80 @@
+"""What a lever does later in the script's stead ends as the script's own work would have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from hotlap.inject.last_errors import tell_at_exit
+from hotlap.inject.target import GuestTarget
+from hotlap.lever.pending_saves import PendingSaves
+from hotlap.lever.script_errors import as_the_scripts
+from hotlap.probe.hook_points import HookPoints
+from hotlap.probe.watch import Watch
+from hotlap.records.call import Call
+
+
+class Marks:
+    """As much of the watch as a target tells."""
+
+    def __init__(self) -> None:
+        self.states: list[str] = []
+
+    def set_mark(self, kind: str, id: str, state: str, count: int, why: str = "") -> None:
+        self.states.append(state)
+
+
+def made(tmp_path: Path) -> tuple[GuestTarget, HookPoints, Marks]:
+    points, marks = HookPoints(), Marks()
+    return GuestTarget("a-lever", Call(str(tmp_path)), points, cast("Watch", marks)), points, marks
+
+
+def full(state: Any, path: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_save_that_failed_in_the_background_reaches_the_script(tmp_path: Path) -> None:
+    target, points, marks = made(tmp_path)
+    pending = PendingSaves(1)
+    target.around_save(lambda save, args, kwargs: pending.submit(save, args, kwargs))
+    (hook,) = points.around_save
+    hook(full, ({}, tmp_path / "a.pt"), {})
+    pending.settle()
+    with pytest.raises(OSError, match="No space") as caught:
+        hook(full, ({}, tmp_path / "b.pt"), {})
+    assert "a.pt" in caught.value.__notes__[0]
+    assert "failed" not in marks.states and points.around_save, "the lever has done no wrong"
+
+
+def test_what_is_owed_at_the_end_is_done_also_for_a_lever_that_was_undone(tmp_path: Path) -> None:
+    target, _, marks = made(tmp_path)
+    done = []
+    target.at_exit(lambda: done.append(1))
+    target.fail(ValueError("lever"))
+    target.finish()
+    target.finish()
+    assert done == [1] and marks.states[-1] == "failed"
+
+
+def test_the_scripts_error_at_the_end_is_told_and_a_levers_own_is_its_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def theirs() -> None:
+        raise as_the_scripts(OSError("No space left"), "Of an earlier torch.save.")
+
+    def own() -> None:
+        raise ValueError("lever")
+
+    target, _, marks = made(tmp_path)
+    target.at_exit(theirs)
+    target.finish()
+    assert marks.states == ["no-effect"] and [str(e) for e in target.last_errors] == ["No space left"]
+    monkeypatch.setattr("sys.stdout", None)
+    tell_at_exit(target.last_errors)
+    assert "OSError: No space left\nOf an earlier torch.save." in capsys.readouterr().err
+    other, _, marks = made(tmp_path)
+    other.at_exit(own)
+    other.finish()
+    assert marks.states == ["failed"] and other.last_errors == []
