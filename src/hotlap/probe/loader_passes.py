@@ -60,13 +60,16 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
 class IterState:
     """One pass through a loader."""
 
-    __slots__ = ("batches", "fresh", "info", "lens", "lens_known", "on_kind", "stack", "start_ns")
+    __slots__ = ("batches", "fresh", "indices_ns", "info", "lens", "lens_known", "on_kind", "stack", "start_ns")
 
     def __init__(self, info: LoaderInfo, on_kind: Callable[[LoaderInfo, bool], None]) -> None:
         self.info = info
         self.on_kind = on_kind
         self.start_ns = 0
-        """Making the iterator and waiting for the first batch."""
+        """Making the iterator and waiting for workers' first batch; without workers, for its indices alone: what comes
+        after these is the loading that each batch takes."""
+        self.indices_ns = 0
+        """When the first batch's indices had come."""
         self.batches = 0
         self.fresh = True
         self.lens: deque[int] = deque()
