@@ -19,7 +19,7 @@ from diagnose_scripts import (
     healthy,
 )
 
-from hotlap.testing.timelines import TimelineBuilder, cpu_machine
+from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 
 def waiting(seconds: float = 0.02, n: int = 100, **loader: object) -> TimelineBuilder:
@@ -183,3 +183,22 @@ def test_an_idle_forked_worker_does_not_load() -> None:
     builder = waiting(num_workers=1, persistent_workers=True)
     found = causes(builder.worker(100, 0.03, stacks=stacks))
     assert found["decode"].seconds_per_step == pytest.approx(0.02)
+
+
+def test_a_collate_function_is_known_by_its_place() -> None:
+    tokens = ("train.py", 61, "tokenize_batch", "ids = tokenizer([r.text for r in rows], padding=True)")
+    inner = ("train.py", 62, "encode", "return [self.ids.get(piece, 1) for piece in text.split()]")
+    library = [(f"/v/site-packages/transformers/tok{i}.py", i, f"encode_{i}", "") for i in range(3)]
+    own = ("train.py", 70, "main", "for batch in DataLoader(rows, collate_fn=lambda rows: stack(rows)):")
+
+    def run(*stack: UserLine, **more: object) -> TimelineBuilder:
+        builder = waiting(collate=[["train.py", "tokenize_batch", 60, 64]], **more).loads(100, 0.02, collate=0.018)
+        return builder.stack("data_wait", 90, *stack)
+
+    assert [w.line for w in causes(run(LOOP, tokens, *library))["collate"].where] == [61]
+    assert [w.line for w in causes(run(LOOP, tokens, inner))["collate"].where] == [62, 61]
+    worker = waiting(collate=[["train.py", "tokenize_batch", 60, 64]], num_workers=1, persistent_workers=True)
+    worker.worker(100, 0.04, collate=0.035, stacks=[(50, [tokens, *library])])
+    assert causes(worker)["collate"].where[0].line == 61
+    other = waiting(collate=[["train.py", "<lambda>", 70, 70]]).loads(100, 0.02).stack("data_wait", 90, own, CUSTOM)
+    assert next(iter(causes(other))) == "augment", "the loop stands on the lambda's line, and does not collate"

@@ -100,13 +100,17 @@ def _reads(frame: Frame) -> bool:
     return any(frame.func in functions for name, functions in _READER_FUNCTIONS.items() if name in parts)
 
 
-def _collates(sample: Sampled) -> bool:
-    """A collate function by its name, torch's, or an object or lambda that torch's fetch calls: it calls no other.
+def _collates(book: StackBook, sample: Sampled) -> bool:
+    """A collate function by its name, by its place, torch's, or an object or lambda that torch's fetch calls.
 
-    Hotlap's own frame between the two (it times the collate function) is no part of a stack.
+    By its place since a stack holds few frames of libraries: below a tokenizer the fetch is not among them. Hotlap's
+    own frame between the two (it times the collate function) is no part of a stack.
     """
     if any("collate" in frame.func or _parts(frame)[-1] == "collate" for frame in sample.frames):
         return True
+    for file, function, first, last in book.collates:
+        if any((f.file, f.func) == (file, function) and first <= f.line <= last for f in sample.frames):
+            return True
     return any(
         above.func == "fetch" and in_loader(above) and below.user and below.func in ("__call__", "<lambda>")
         for above, below in pairwise(sample.frames)
@@ -145,7 +149,7 @@ def data_kind(book: StackBook, sample: Sampled) -> str:
     text = book.text(blamed) if blamed is not None else ""
     if _SLEEP_TEXT.search(text):
         return "sleep"
-    if _collates(sample):
+    if _collates(book, sample):
         return "collate"
     if any(_reads(frame) for frame in inner) or _DECODE_TEXT.search(text):
         return "decode"
