@@ -202,3 +202,33 @@ def test_a_collate_function_is_known_by_its_place() -> None:
     assert causes(worker)["collate"].where[0].line == 61
     other = waiting(collate=[["train.py", "<lambda>", 70, 70]]).loads(100, 0.02).stack("data_wait", 90, own, CUSTOM)
     assert next(iter(causes(other))) == "augment", "the loop stands on the lambda's line, and does not collate"
+
+
+def test_a_table_in_memory_is_not_decoded() -> None:
+    row = ("train.py", 48, "__getitem__", "row = self.df.iloc[i]")
+    look = ("/v/site-packages/pandas/core/indexing.py", 1191, "__getitem__", "")
+    text = ("train.py", 48, "__getitem__", "row = self.table(i)")
+    parse = ("/v/site-packages/pandas/io/parsers/c_parser_wrapper.py", 234, "read", "")
+    found = causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, row, look))
+    assert next(iter(found)) == "augment" and found["augment"].where[0].line == 48
+    assert next(iter(causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, text, parse)))) == "decode"
+
+
+def test_work_on_the_readers_own_line() -> None:
+    both = ("train.py", 48, "__getitem__", "x = resample_poly(sf.read(path)[0], 1, 3)")
+    scipy = ("/v/site-packages/scipy/signal/_signaltools.py", 3400, "resample_poly", "")
+    pil = ("train.py", 48, "__getitem__", "im = Image.open(path).convert('L').resize((64, 64))")
+    resize = ("/v/site-packages/PIL/Image.py", 2300, "resize", "")
+    trivial = ("train.py", 49, "__getitem__", "return torch.tensor(x)")
+
+    def run(line: UserLine, library: UserLine, decode: float) -> TimelineBuilder:
+        builder = waiting().loads(100, 0.02, decode=decode).stack("data_wait", 4, LOOP, FETCH, trivial)
+        builder.stack("data_wait", 20, LOOP, FETCH, line, SOUNDFILE)
+        return builder.stack("data_wait", 80, LOOP, FETCH, line, library)
+
+    unclocked = causes(run(both, scipy, 0.0))
+    assert next(iter(unclocked)) == "augment" and unclocked["augment"].where[0].line == 48
+    clocked = causes(run(pil, resize, 0.004))
+    assert next(iter(clocked)) == "augment" and clocked["augment"].where[0].line == 48
+    quiet = waiting().loads(100, 0.02, decode=0.018).stack("data_wait", 90, LOOP, FETCH, CUSTOM)
+    assert causes(quiet)["decode"].where[0].line == 49, "the clock knows a reader that neither text nor stack shows"

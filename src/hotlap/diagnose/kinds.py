@@ -26,8 +26,8 @@ __all__ = [
 
 _READER_PARTS = (
     "soundfile", "audioread", "imageio", "h5py", "tifffile", "pydicom", "nibabel", "torchcodec", "av", "decord",
-    "pyarrow", "rasterio", "simplejpeg", "zarr", "json", "npyio", "_npyio_impl", "wave", "pandas", "tarfile",
-    "zipfile", "gzip", "wavfile", "lmdb", "ImageFile", "JpegImagePlugin", "PngImagePlugin", "WebPImagePlugin",
+    "pyarrow", "rasterio", "simplejpeg", "zarr", "json", "npyio", "_npyio_impl", "wave", "tarfile",
+    "zipfile", "gzip", "wavfile", "matlab", "lmdb", "ImageFile", "JpegImagePlugin", "PngImagePlugin", "WebPImagePlugin",
     "_format_impl",
 )  # fmt: skip
 """Folder or file names of libraries whose frames mean reading and decoding."""
@@ -40,7 +40,11 @@ _READER_FUNCTIONS = {
     "skimage": {"imread"},
     "cv2": {"imread", "imdecode"},
 }
-"""Libraries that also do other work: only these functions of theirs are decoding."""
+"""Libraries that also do other work: only these functions of theirs are decoding ..."""
+_READER_FOLDERS = ("pandas/io/",)
+"""... or these folders: a table in memory is not decoded when its rows are looked up."""
+_WORK_PARTS = {"transformers", "tokenizers", "transforms", "albumentations", "skimage", "librosa", "signal", "ndimage"}
+"""Libraries, and folders of theirs, that work on what was read: below a line that reads as well, they are at work."""
 
 _DECODE_TEXT = re.compile(
     r"Image\.open|\bimread|imdecode|decode_(?:jpeg|png|image)|\bdecode\w*\(|sf\.read|soundfile|librosa\.load"
@@ -95,7 +99,7 @@ def _parts(frame: Frame) -> list[str]:
 
 def _reads(frame: Frame) -> bool:
     parts = _parts(frame)
-    if any(part in _READER_PARTS for part in parts):
+    if any(part in _READER_PARTS for part in parts) or any(f in "/".join(parts) for f in _READER_FOLDERS):
         return True
     return any(frame.func in functions for name, functions in _READER_FUNCTIONS.items() if name in parts)
 
@@ -151,9 +155,10 @@ def data_kind(book: StackBook, sample: Sampled) -> str:
         return "sleep"
     if _collates(book, sample):
         return "collate"
-    if any(_reads(frame) for frame in inner) or _DECODE_TEXT.search(text):
+    if any(_reads(frame) for frame in inner):
         return "decode"
-    return "augment"
+    works = any(not _WORK_PARTS.isdisjoint(_parts(frame)) for frame in inner)
+    return "decode" if _DECODE_TEXT.search(text) and not works else "augment"
 
 
 def in_reader(sample: Sampled) -> bool:
