@@ -131,6 +131,15 @@ def test_padding() -> None:
     pads = ("train.py", 41, "collate", "ids[i, :n] = x")
     seen = padded(0.5).loads(100, 0.0001, collate=0.0001).stack("data_wait", 9, loop, pads)
     assert causes(seen)["padding"].where[0].line == 41, "the line that pads"
+    fills = ("train.py", 33, "__getitem__", "row = ids + [PAD] * (MAX - len(ids))")
+    calls = ("train.py", 30, "__getitem__", "wave = F.pad(wave, (0, n))")
+    conv = ("model.py", 9, "same", "x = F.pad(x, (1, 1))")
+    named = padded(0.5).shape("padding", conv, 9).shape("padding", calls, 30).shape("padding", fills, 33)
+    named.stack("forward", 9, ("model.py", 5, "forward", "x = same(x)"), conv)
+    assert [w.line for w in causes(named)["padding"].where] == [33, 30, 80]
+    named.loads(100, 0.0001, collate=0.0001).stack("data_wait", 9, loop, (*calls[:2], "fetch_clip", calls[3]))
+    named.shape("padding", (*calls[:2], "fetch_clip", calls[3]), 30)
+    assert causes(named)["padding"].where[0].function == "fetch_clip", "where samples are loaded"
     assert "longest" in causes(padded(0.5, shapes=4))["padding"].detail
     assert "padding" not in causes(padded(0.1)) and "padding" not in causes(padded(None))
 

@@ -19,7 +19,7 @@ from diagnose_scripts import (
     healthy,
 )
 
-from hotlap.testing.timelines import TimelineBuilder, cpu_machine
+from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 
 def waiting(seconds: float = 0.02, n: int = 100, **loader: object) -> TimelineBuilder:
@@ -183,3 +183,52 @@ def test_an_idle_forked_worker_does_not_load() -> None:
     builder = waiting(num_workers=1, persistent_workers=True)
     found = causes(builder.worker(100, 0.03, stacks=stacks))
     assert found["decode"].seconds_per_step == pytest.approx(0.02)
+
+
+def test_a_collate_function_is_known_by_its_place() -> None:
+    tokens = ("train.py", 61, "tokenize_batch", "ids = tokenizer([r.text for r in rows], padding=True)")
+    inner = ("train.py", 62, "encode", "return [self.ids.get(piece, 1) for piece in text.split()]")
+    library = [(f"/v/site-packages/transformers/tok{i}.py", i, f"encode_{i}", "") for i in range(3)]
+    own = ("train.py", 70, "main", "for batch in DataLoader(rows, collate_fn=lambda rows: stack(rows)):")
+
+    def run(*stack: UserLine, **more: object) -> TimelineBuilder:
+        builder = waiting(collate=[["train.py", "tokenize_batch", 60, 64]], **more).loads(100, 0.02, collate=0.018)
+        return builder.stack("data_wait", 90, *stack)
+
+    assert [w.line for w in causes(run(LOOP, tokens, *library))["collate"].where] == [61]
+    assert [w.line for w in causes(run(LOOP, tokens, inner))["collate"].where] == [62, 61]
+    worker = waiting(collate=[["train.py", "tokenize_batch", 60, 64]], num_workers=1, persistent_workers=True)
+    worker.worker(100, 0.04, collate=0.035, stacks=[(50, [tokens, *library])])
+    assert causes(worker)["collate"].where[0].line == 61
+    other = waiting(collate=[["train.py", "<lambda>", 70, 70]]).loads(100, 0.02).stack("data_wait", 90, own, CUSTOM)
+    assert next(iter(causes(other))) == "augment", "the loop stands on the lambda's line, and does not collate"
+
+
+def test_a_table_in_memory_is_not_decoded() -> None:
+    row = ("train.py", 48, "__getitem__", "row = self.df.iloc[i]")
+    look = ("/v/site-packages/pandas/core/indexing.py", 1191, "__getitem__", "")
+    text = ("train.py", 48, "__getitem__", "row = self.table(i)")
+    parse = ("/v/site-packages/pandas/io/parsers/c_parser_wrapper.py", 234, "read", "")
+    found = causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, row, look))
+    assert next(iter(found)) == "augment" and found["augment"].where[0].line == 48
+    assert next(iter(causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, text, parse)))) == "decode"
+
+
+def test_work_on_the_readers_own_line() -> None:
+    both = ("train.py", 48, "__getitem__", "x = resample_poly(sf.read(path)[0], 1, 3)")
+    scipy = ("/v/site-packages/scipy/signal/_signaltools.py", 3400, "resample_poly", "")
+    pil = ("train.py", 48, "__getitem__", "im = Image.open(path).convert('L').resize((64, 64))")
+    resize = ("/v/site-packages/PIL/Image.py", 2300, "resize", "")
+    trivial = ("train.py", 49, "__getitem__", "return torch.tensor(x)")
+
+    def run(line: UserLine, library: UserLine, decode: float) -> TimelineBuilder:
+        builder = waiting().loads(100, 0.02, decode=decode).stack("data_wait", 4, LOOP, FETCH, trivial)
+        builder.stack("data_wait", 20, LOOP, FETCH, line, SOUNDFILE)
+        return builder.stack("data_wait", 80, LOOP, FETCH, line, library)
+
+    unclocked = causes(run(both, scipy, 0.0))
+    assert next(iter(unclocked)) == "augment" and unclocked["augment"].where[0].line == 48
+    clocked = causes(run(pil, resize, 0.004))
+    assert next(iter(clocked)) == "augment" and clocked["augment"].where[0].line == 48
+    quiet = waiting().loads(100, 0.02, decode=0.018).stack("data_wait", 90, LOOP, FETCH, CUSTOM)
+    assert causes(quiet)["decode"].where[0].line == 49, "the clock knows a reader that neither text nor stack shows"

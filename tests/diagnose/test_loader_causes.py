@@ -238,3 +238,41 @@ def test_what_has_a_name_is_taken_out_of_the_general_words() -> None:
     assert found["linear-search"].seconds_per_step == pytest.approx(0.012, rel=0.01)
     assert found["augment"].seconds_per_step == pytest.approx(0.008, rel=0.01)
     assert [w.line for w in found["augment"].where] == [45] and "train.py:45" in found["augment"].advice
+
+
+@pytest.mark.parametrize(
+    ("text", "searches"),
+    [
+        ("rows = self.df.loc[self.df['user'] == u]", True),
+        ("rows = self.df.loc[(self.df.user == u) & (self.df.day < d)]", True),
+        ("mask = self.df.user == u", True),
+        ("mask = (self.df['user'].values == u) & keep", True),
+        ("same = self.labels == label", True),
+        ("mask = self.df.user.isin(friends)", True),
+        ("rows = self.rows[self.rows[:, 0] == i]", True),
+        ("place = (self.ids == i).nonzero()[0]", True),
+        ("rows = CLICKS[CLICKS['user'] == u]", True),
+        ("where = np.flatnonzero(NAMES == name)", True),
+        ("where = np.where(table['id'] == i)[0]", True),
+        ("ys, xs = np.where(mask == k)", False),
+        ("ys, xs = np.where(self.masks[i] == k)", False),
+        ("box = boxes[boxes[:, 4] == k]", False),
+        ("near = self.tree.query(point)", False),
+        ("inside = self.masks[i] == k", False),
+        ("row = self.df.iloc[i]", False),
+    ],
+)
+def test_what_all_samples_share_is_searched(text: str, searches: bool) -> None:
+    line: UserLine = ("train.py", 44, "__getitem__", text)
+    found = causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, line))
+    assert next(iter(found)) == ("linear-search" if searches else "augment")
+
+
+def test_what_a_mask_looks_up_is_its_search_too() -> None:
+    mask: UserLine = ("train.py", 44, "__getitem__", "mask = self.df.user == u")
+    rows: UserLine = ("train.py", 45, "__getitem__", "rows = self.df[mask]")
+    other: UserLine = ("train.py", 46, "add_noise", "x = x[mask]")
+    builder = waiting().loads(100, 0.02).stack("data_wait", 40, LOOP, FETCH, mask)
+    found = causes(builder.stack("data_wait", 40, LOOP, FETCH, rows).stack("data_wait", 20, LOOP, FETCH, other))
+    assert [w.line for w in found["linear-search"].where] == [44, 45]
+    assert found["linear-search"].seconds_per_step == pytest.approx(0.016, rel=0.01)

@@ -203,6 +203,26 @@ def test_padding_of_images_and_of_nothing() -> None:
     assert padding_frac(torch, images) == 1.0 - (0.25 + 1.0) / 2
     assert padding_frac(torch, torch.ones(4, 9)) == 0.0
     assert padding_frac(torch, torch.zeros(4, 9)) is None and padding_frac(torch, torch.ones(4)) is None
+    digits = torch.zeros(4, 1, 28, 28)
+    digits[..., 4:24, 6:20] = 1.0
+    assert padding_frac(torch, digits) == 0.0 == padding_frac(torch, digits[:, 0]), "in the middle of its frame"
+    words = torch.zeros(4, 1000)
+    words[:, :600:40] = 1.0
+    assert padding_frac(torch, words) == 0.0, "a bag of words ends where its last word stands"
+
+
+def test_padding_of_sequences_whatever_stands_first() -> None:
+    waves = torch.randn(3, 1, 100)
+    waves[:2, :, 40:] = 0
+    assert padding_frac(torch, waves) == pytest.approx(0.4)
+    mels = torch.randn(3, 20, 50)
+    mels[:, :, 25:] = 0
+    assert padding_frac(torch, mels) == pytest.approx(0.5) == padding_frac(torch, mels.mT.contiguous())
+    tall = torch.ones(3, 40, 30)
+    tall[:, :, 20:] = 0
+    assert padding_frac(torch, tall) == 0.0, "features that end in zeros, of a longer sequence"
+    letters = torch.nn.functional.one_hot(torch.randint(0, 4, (3, 30)) * 5, 40).float()
+    assert padding_frac(torch, letters) == 0.0, "a class that no sample has is no padding"
 
 
 def test_activations_computed_twice(watched: Any) -> None:

@@ -169,3 +169,71 @@ def test_loaders_made_in_the_for_line_are_one_loader_with_facts(watched: Any) ->
     assert [s.value["batches_per_epoch"] for s in told] == [2] and told[0].value["training"]
     assert timeline.frame[told[0].frame].func == "loader"
     assert {e.d["loader"] for e in timeline.event if e.kind == "loader_start"} == {float(told[0].value["id"])}
+
+
+def test_without_workers_the_first_batch_is_loaded_as_any_other(watched: Any) -> None:
+    timeline, _ = watched("""
+    import time
+    class Slow(torch.utils.data.Dataset):
+        def __len__(self):
+            return 8
+        def __getitem__(self, i):
+            time.sleep(0.002)
+            return torch.ones(4), 0
+    class Order:
+        def __len__(self):
+            return 8
+        def __iter__(self):
+            time.sleep(0.03)
+            return iter(range(8))
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    def train(loader, steps):
+        for _ in range(steps):
+            x, y = next(iter(loader))
+            opt.zero_grad(); model(x).sum().backward(); opt.step()
+    train(torch.utils.data.DataLoader(Slow(), batch_size=8), 5)
+    train(torch.utils.data.DataLoader(Slow(), batch_size=8, sampler=Order()), 5)
+    """)
+    rows = timeline.step
+    assert [row.lo_n for row in rows] == [1] * 10
+    assert all(row.p[PHASES.index("data_wait")] - row.lo > 15e6 for row in rows), "loading is no start"
+    assert all(row.lo < 10e6 for row in rows[1:5]) and all(row.lo > 29e6 for row in rows[5:]), "a slow sampler is one"
+
+
+def test_where_the_collate_functions_are_written(watched: Any) -> None:
+    timeline, out = watched("""
+    import functools
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    class Merge:
+        def __call__(self, rows):
+            return torch.ones(2, 4)
+        def batch(self, rows):
+            return self(rows)
+    def pad_batch(rows, length):
+        return torch.ones(2, length)
+    def logged(function):
+        @functools.wraps(function)
+        def wrapper(rows):
+            return function(rows)
+        return wrapper
+    class Holder:
+        def __init__(self, inner):
+            self.collator, self.tokenizer = inner, pad_batch
+        __call__ = len
+    def own_collate(rows):
+        return torch.ones(2, 4)
+    four = functools.partial(pad_batch, length=4)
+    for k, collate in enumerate((None, own_collate, four, Merge(), Merge().batch, logged(four.func))):
+        data = torch.utils.data.DataLoader(range(2 * (k + 1)), batch_size=1, collate_fn=collate)
+        for x in data if k in (2, 3, 4) else ():
+            opt.zero_grad(); model(x).sum().backward(); opt.step()
+    from hotlap.probe.loader_passes import _collate_code
+    for given in (Holder(four), logged(own_collate), len, lambda x: x):
+        print([place[1] for place in _collate_code(given)])
+    """)
+    told = [s.value.get("collate") for s in timeline.setting if s.name == "loader"]
+    assert [[place[1] for place in places] for places in told] == [["pad_batch"], ["__call__"], ["batch"]]
+    assert all(last == first + 1 for [[_, _, first, last]] in told)
+    assert out.splitlines() == ["['pad_batch']", "['wrapper']", "[]", "['<lambda>']"]

@@ -16,6 +16,11 @@ def shapes(body: str) -> list[CodeShape]:
     return find_shapes(ast.parse(source), source.split("\n"))
 
 
+def in_function(body: str) -> list[CodeShape]:
+    source = "def encode(self, x):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ") + "\n"
+    return find_shapes(ast.parse(source), source.split("\n"))
+
+
 def kinds(body: str) -> set[str]:
     return {s.kind for s in shapes(body)}
 
@@ -134,7 +139,7 @@ def test_a_window_that_is_rolled_entry_by_entry() -> None:
 
 
 def test_batches_filled_up_to_one_length() -> None:
-    (found,) = shapes("""
+    (found,) = in_function("""
         ids = torch.full((len(rows), self.longest), PAD)
         for i, row in enumerate(rows):
             ids[i, : len(row)] = row
@@ -143,6 +148,45 @@ def test_batches_filled_up_to_one_length() -> None:
             total[i] = 1
     """)
     assert (found.kind, found.line, found.detail) == ("padding", 2, "ids")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.tensor(ids + [PAD] * (MAX - len(ids)))",
+        "missing = max(0, MAX - len(ids))\nids = [PAD] * missing + ids",
+        "ids += [PAD] * (MAX - len(ids))",
+        "ids.extend([PAD] * (MAX - len(ids)))",
+        "row = torch.zeros(MAX, dtype=torch.long)\nn = len(ids)\nrow[:n] = ids",
+        "row = ids.new_full((MAX,), PAD)\nrow[-len(ids):] = ids",
+        "wave = F.pad(wave, (0, MAX - wave.shape[-1]))",
+        "return np.pad(wave, (0, MAX - len(wave)))",
+        "return tokenizer(text, truncation=True, padding='max_length', max_length=128)",
+        "return data.map(lambda row: tokenizer(row['text'], padding='max_length'))",
+        "return nn.utils.rnn.pad_sequence(rows, batch_first=True)",
+    ],
+)
+def test_samples_filled_up_to_one_length(body: str) -> None:
+    found = in_function(body)
+    lines = [body.split("\n")[s.line - 2] for s in found]
+    assert {s.kind for s in found} == {"padding"}, found
+    assert any(word in lines[0] for word in ("PAD", "zeros", "pad"))
+    assert kinds(body) == set(), "a model's forward pads for its own sake"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sizes = [3] + [64] * depth",
+        "sizes = [3] + [64] * (depth - 1) if depth else []",
+        "total = torch.zeros(3)\ntotal[1:3] = x",
+        "seen = np.zeros(9)\nseen[:4] = 1",
+        "return nn.Conv2d(3, 8, 3, padding=1)",
+        "a = b + 2 * (c - d)",
+    ],
+)
+def test_nothing_is_filled_up(body: str) -> None:
+    assert in_function(body) == []
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ __all__ = [
 
 _READER_PARTS = (
     "soundfile", "audioread", "imageio", "h5py", "tifffile", "pydicom", "nibabel", "torchcodec", "av", "decord",
-    "pyarrow", "rasterio", "simplejpeg", "zarr", "json", "npyio", "_npyio_impl", "wave", "pandas", "tarfile",
-    "zipfile", "gzip", "wavfile", "lmdb", "ImageFile", "JpegImagePlugin", "PngImagePlugin", "WebPImagePlugin",
+    "pyarrow", "rasterio", "simplejpeg", "zarr", "json", "npyio", "_npyio_impl", "wave", "tarfile",
+    "zipfile", "gzip", "wavfile", "matlab", "lmdb", "ImageFile", "JpegImagePlugin", "PngImagePlugin", "WebPImagePlugin",
     "_format_impl",
 )  # fmt: skip
 """Folder or file names of libraries whose frames mean reading and decoding."""
@@ -40,7 +40,11 @@ _READER_FUNCTIONS = {
     "skimage": {"imread"},
     "cv2": {"imread", "imdecode"},
 }
-"""Libraries that also do other work: only these functions of theirs are decoding."""
+"""Libraries that also do other work: only these functions of theirs are decoding ..."""
+_READER_FOLDERS = ("pandas/io/",)
+"""... or these folders: a table in memory is not decoded when its rows are looked up."""
+_WORK_PARTS = {"transformers", "tokenizers", "transforms", "albumentations", "skimage", "librosa", "signal", "ndimage"}
+"""Libraries, and folders of theirs, that work on what was read: below a line that reads as well, they are at work."""
 
 _DECODE_TEXT = re.compile(
     r"Image\.open|\bimread|imdecode|decode_(?:jpeg|png|image)|\bdecode\w*\(|sf\.read|soundfile|librosa\.load"
@@ -95,18 +99,22 @@ def _parts(frame: Frame) -> list[str]:
 
 def _reads(frame: Frame) -> bool:
     parts = _parts(frame)
-    if any(part in _READER_PARTS for part in parts):
+    if any(part in _READER_PARTS for part in parts) or any(f in "/".join(parts) for f in _READER_FOLDERS):
         return True
     return any(frame.func in functions for name, functions in _READER_FUNCTIONS.items() if name in parts)
 
 
-def _collates(sample: Sampled) -> bool:
-    """A collate function by its name, torch's, or an object or lambda that torch's fetch calls: it calls no other.
+def _collates(book: StackBook, sample: Sampled) -> bool:
+    """A collate function by its name, by its place, torch's, or an object or lambda that torch's fetch calls.
 
-    Hotlap's own frame between the two (it times the collate function) is no part of a stack.
+    By its place since a stack holds few frames of libraries: below a tokenizer the fetch is not among them. Hotlap's
+    own frame between the two (it times the collate function) is no part of a stack.
     """
     if any("collate" in frame.func or _parts(frame)[-1] == "collate" for frame in sample.frames):
         return True
+    for file, function, first, last in book.collates:
+        if any((f.file, f.func) == (file, function) and first <= f.line <= last for f in sample.frames):
+            return True
     return any(
         above.func == "fetch" and in_loader(above) and below.user and below.func in ("__call__", "<lambda>")
         for above, below in pairwise(sample.frames)
@@ -145,11 +153,12 @@ def data_kind(book: StackBook, sample: Sampled) -> str:
     text = book.text(blamed) if blamed is not None else ""
     if _SLEEP_TEXT.search(text):
         return "sleep"
-    if _collates(sample):
+    if _collates(book, sample):
         return "collate"
-    if any(_reads(frame) for frame in inner) or _DECODE_TEXT.search(text):
+    if any(_reads(frame) for frame in inner):
         return "decode"
-    return "augment"
+    works = any(not _WORK_PARTS.isdisjoint(_parts(frame)) for frame in inner)
+    return "decode" if _DECODE_TEXT.search(text) and not works else "augment"
 
 
 def in_reader(sample: Sampled) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotlap.diagnose.kinds import data_kind, in_reader, is_idle, touches_storage
 from hotlap.diagnose.mounts import mounts_read, remote_frac
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.shares import Times
-from hotlap.diagnose.stacks import StackBook, collect, merge
+from hotlap.diagnose.stacks import StackBook, collate_places, collect, merge
 from hotlap.records.rows import Load
 from hotlap.records.timeline import Timeline
 
@@ -49,7 +49,7 @@ def _book(timeline: Timeline, workers: bool, start_ns: int) -> StackBook:
     if not workers:
         return collect(timeline, start_ns).phase("data_wait")
     books = [collect(worker, start_ns).where(lambda s: not is_idle(s)) for worker in timeline.workers]
-    return merge(books, timeline.source, timeline.loops)
+    return replace(merge(books, timeline.source, timeline.loops), collates=collate_places(timeline))
 
 
 def _of_kind(book: StackBook, kind: str) -> StackBook:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hotlap.diagnose.phases import phase_names
@@ -12,7 +12,20 @@ from hotlap.records.findings import Where
 from hotlap.records.rows import Frame
 from hotlap.records.timeline import Timeline
 
-__all__ = ["Sampled", "StackBook", "collect", "merge", "sampling_period_ns", "user_caller", "user_where"]
+__all__ = [
+    "Sampled",
+    "StackBook",
+    "collate_places",
+    "collect",
+    "merge",
+    "sampling_period_ns",
+    "user_caller",
+    "user_where",
+]
+
+
+Place = tuple[str, str, int, int]
+"""File, function, first and last line of a function's code."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,8 @@ class StackBook:
     samples: list[Sampled] = field(default_factory=list)
     source: dict[str, str] = field(default_factory=dict)
     loops: dict[str, str] = field(default_factory=dict)
+    collates: tuple[Place, ...] = ()
+    """Where the loaders' collate functions are written, as far as their names do not say it."""
 
     def total(self) -> int:
         """How many samples."""
@@ -48,7 +63,7 @@ class StackBook:
 
     def where(self, keep: Callable[[Sampled], bool]) -> StackBook:
         """The samples for which ``keep`` holds."""
-        return StackBook([s for s in self.samples if keep(s)], self.source, self.loops)
+        return replace(self, samples=[s for s in self.samples if keep(s)])
 
     def phase(self, *names: str) -> StackBook:
         """The samples of these phases."""
@@ -116,7 +131,14 @@ def collect(timeline: Timeline, start_ns: int, end_ns: int | None = None) -> Sta
             continue
         frames = tuple(timeline.frame[f] for f in stack.f if f in timeline.frame)
         samples.append(Sampled(frames, phases[phase], count))
-    return StackBook(samples, timeline.source, timeline.loops)
+    return StackBook(samples, timeline.source, timeline.loops, collate_places(timeline))
+
+
+def collate_places(timeline: Timeline) -> tuple[Place, ...]:
+    """What the loaders' rows tell of their collate functions."""
+    rows = [row.value.get("collate") for row in timeline.setting if row.name == "loader"]
+    places = [place for row in rows if isinstance(row, list) for place in row if len(place) == 4]
+    return tuple(dict.fromkeys((str(p[0]), str(p[1]), int(p[2]), int(p[3])) for p in places))
 
 
 def sampling_period_ns(timeline: Timeline) -> int:
@@ -127,11 +149,13 @@ def sampling_period_ns(timeline: Timeline) -> int:
 def merge(books: Iterable[StackBook], source: dict[str, str], loops: dict[str, str]) -> StackBook:
     """Samples of several processes together; line texts of any of them."""
     samples: list[Sampled] = []
+    collates: dict[Place, None] = {}
     for book in books:
         samples += book.samples
+        collates |= dict.fromkeys(book.collates)
         source = {**book.source, **source}
         loops = {**book.loops, **loops}
-    return StackBook(samples, source, loops)
+    return StackBook(samples, source, loops, tuple(collates))
 
 
 def user_caller(timeline: Timeline, stack_id: int | None) -> Where | None:

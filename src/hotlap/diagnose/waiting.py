@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hotlap.diagnose.kinds import asks, loader_blame
-from hotlap.diagnose.stacks import Sampled
+from hotlap.diagnose.kinds import asks, in_reader, loader_blame
+from hotlap.diagnose.stacks import Sampled, StackBook, merge
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Where
 from hotlap.records.rows import Frame
@@ -38,18 +38,43 @@ def wait_seconds(view: View, kind: str) -> float:
     return (view.times.wait_s - handing_over_s(view)) * view.loading.kinds.get(kind, 0.0)
 
 
+CLOCK_OVER_STACKS = 2.0
+"""How many times the stacks' part of a kind the clock's has to be before the stacks of the other kind are taken for it
+too. Twice: nearer than that, both say the same, by what some tens of samples can tell."""
+
+
+def _lines_of(view: View, kind: str) -> StackBook | None:
+    """The stacks of a kind of loading.
+
+    A reader and what is done with its result stand on one line often. The wording of that line tells the stacks'
+    kind, and a clock how long the reader took: where the clock says more of a kind than the stacks show, they are it.
+    """
+    loading = view.loading
+    own = loading.stacks.get(kind) if loading is not None else None
+    if loading is None or own is None or kind not in ("decode", "augment", "storage"):
+        return own
+    total = sum(book.total() for name, book in loading.stacks.items() if name != "storage")
+    enough = 0.0 if kind == "storage" else loading.kinds.get(kind, 0.0) * total / CLOCK_OVER_STACKS
+    if own.total() and own.total() >= enough:
+        return own
+    others = [loading.stacks[name] for name in ("decode", "augment") if name in loading.stacks]
+    both = merge(others, view.timeline.source, view.timeline.loops)
+    beside = both.where(lambda sample: not in_reader(sample)) if kind == "augment" else both
+    return beside if beside.total() else both
+
+
 def _caller(sample: Sampled) -> Frame | None:
     user = sample.user
     return user[-2] if len(user) > 1 else None
 
 
 def wait_where(view: View, kind: str) -> list[Where]:
-    """The user's lines called by the loader for this kind of work, else where the loader was made.
+    """The user's lines called by the loader for this kind of work, else for any sample, else where the loader was made.
 
     Behind the lines that do the work stand those that call for it, when there is room: one reader often serves both
     the sample and its augmentation.
     """
-    book = view.loading.stacks.get(kind) if view.loading else None
+    book = _lines_of(view, kind)
     lines = [w for w in book.lines(view.policy.max_where + 1, loader_blame) if not asks(w.text)] if book else []
     if lines and book is not None:
         seen = {(w.file, w.line) for w in lines}

@@ -13,6 +13,9 @@ __all__ = ["Inputs", "padding_frac", "tensors_given"]
 
 RUNS = 32
 """Stretches of each tensor in which denormals are looked for: a batch has them in some samples, at some ends."""
+DENSE = 0.5
+"""Part of the places up to a sample's last content that have content, where what follows is padding. Prior: a half.
+Zeros behind a bag of words, or a class that does not occur, are content like those before them."""
 LARGEST = 1 << 24
 """Elements of a tensor above which its padding is not counted: that would take longer than a watched step may."""
 
@@ -20,20 +23,37 @@ LARGEST = 1 << 24
 def padding_frac(torch: Any, tensor: Any) -> float | None:
     """Share of padding behind each sample's last content: along dimension 1, of images along height and width.
 
+    Of three dimensions along 1, or along 2 where it is longer: time may stand behind the channels. Content with as
+    much room before it as behind it was put into the middle (a digit in its frame), and is not padded.
+
     Padding is zeros; in whole numbers of two dimensions (tokens) it is whatever stands at the end of most samples.
     None: not countable (another device, one dimension, too large). A batch in which no sample is padded gives 0.0.
     """
     if tensor.device.type != "cpu" or tensor.dim() < 2 or not 0 < tensor.numel() <= LARGEST or tensor.is_sparse:
         return None
-    lengths = (2, 3) if tensor.dim() == 4 else (1,)
+    if tensor.dim() == 3:
+        found = [
+            _behind(torch, tensor, tensor != 0, (dim,))
+            for dim in (1, 2)
+            if dim == 1 or tensor.shape[2] > tensor.shape[1]
+        ]
+        return max((f for f in found if f is not None), default=None)
     tokens = tensor.dim() == 2 and tensor.dtype in (torch.int64, torch.int32)
     content = tensor != (tensor[:, -1].mode().values if tokens else 0)
+    return _behind(torch, tensor, content, (2, 3) if tensor.dim() == 4 else (1,))
+
+
+def _behind(torch: Any, tensor: Any, content: Any, lengths: tuple[int, ...]) -> float | None:
+    """1 - the part of each sample up to its last content, along these dimensions, on the mean."""
     kept = torch.ones(tensor.shape[0])
     for dim in lengths:
+        size = tensor.shape[dim]
         others = [d for d in range(1, tensor.dim()) if d != dim]
         seen = content.amax(others) if others else content
-        positions = torch.arange(1, tensor.shape[dim] + 1)
-        kept = kept * (seen * positions).amax(1) / tensor.shape[dim]
+        end = (seen * torch.arange(1, size + 1)).amax(1)
+        start = size - (seen * torch.arange(size, 0, -1)).amax(1)
+        padded = (start * 2 < size - end) & (seen.sum(1) >= DENSE * (end - start))
+        kept = kept * torch.where(padded | (end == 0), end, size) / size
     kept = kept[kept > 0]
     return float(1.0 - kept.mean()) if len(kept) else None
 

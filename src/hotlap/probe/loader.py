@@ -132,8 +132,8 @@ class Loads:
             self.root = root
             self.samples = self.last_samples or samples
 
-    def got(self, state: IterState, batch: Any, spent: int) -> None:
-        """A batch has come."""
+    def got(self, state: IterState, batch: Any, spent: int, begun: int) -> None:
+        """A batch has come, in ``spent`` ns since ``begun``."""
         state.batches += 1
         samples = state.lens.popleft() if state.lens else 0
         state.lens_known = bool(samples)
@@ -141,7 +141,8 @@ class Loads:
             with self._unseen():
                 samples = batch_samples(batch)
         if state.batches == 1:
-            state.start_ns += spent
+            in_workers = state.info.facts is None or state.info.facts["num_workers"] > 0
+            state.start_ns += spent if in_workers else max(0, state.indices_ns - begun)
         if self.ctx.points.validating:
             self.validations.waited(state, spent, True)
             if state.info.training:
@@ -169,7 +170,7 @@ class Loads:
         finally:
             spent = rec.leave() if opened and rec.cur == DATA_WAIT else rec.clock() - begun
         try:
-            self.got(state, batch, spent)
+            self.got(state, batch, spent, begun)
         except Exception as err:
             self.ctx.failed("loader", err)
         return batch

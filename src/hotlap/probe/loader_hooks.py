@@ -56,6 +56,7 @@ def install(ctx: Context, validations: Validations) -> Loads:
     """Replace ``DataLoader.__init__`` (where it was constructed), ``__iter__``, ``__next__`` and ``_next_index``."""
     loads = Loads(ctx, validations, watch_next)
     rec, changes = ctx.rec, ctx.points.next_index
+    clock = rec.clock
     data = ctx.torch.utils.data.dataloader
     init, iterate, next_index = data.DataLoader.__init__, data.DataLoader.__iter__, data._BaseDataLoaderIter._next_index
 
@@ -90,8 +91,11 @@ def install(ctx: Context, validations: Validations) -> Loads:
         except BaseException as err:
             strip(err)
             raise
+        own = vars(self)
+        state = own.get("_hotlap_state")
+        if state is not None and not state.batches:
+            state.indices_ns = clock()
         if type(index) is list:
-            own = vars(self)
             lens = own.get("_hotlap_lens")
             if lens is None:
                 lens = own["_hotlap_lens"] = deque()

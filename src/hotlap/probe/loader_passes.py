@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import weakref
 from collections import deque
 from collections.abc import Callable
 from threading import get_ident
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Protocol
 
 from hotlap.probe.own_frames import strip
@@ -34,6 +37,40 @@ class LoaderInfo:
         """Taken at the first pass: a loader made in the ``for`` line itself is gone once its iterator is there."""
 
 
+MAX_COLLATES = 4
+"""Functions that a loader's collate function is looked for in: a trainer's object around a user's, and to spare."""
+
+
+def _collate_code(collate: Any) -> list[list[Any]]:
+    """File, function, first and last line of what a collate function runs, unless its name says that it collates.
+
+    Looks at types alone, and calls nothing of the script's: through partials, methods, decorators, callable objects,
+    and objects that hold another collate function (as transformers' Trainer puts around the user's).
+    """
+    found: list[list[Any]] = []
+    waiting = [collate]
+    for _ in range(MAX_COLLATES):
+        given = waiting.pop(0) if waiting else None
+        code = None
+        if isinstance(given, functools.partial):
+            waiting.append(given.func)
+        elif type(given) is MethodType:
+            waiting.append(given.__func__)
+        elif type(given) is FunctionType:
+            code = given.__code__
+            waiting += [value for name, value in vars(given).items() if name == "__wrapped__"]
+        elif given is not None and not isinstance(given, type):
+            call = getattr(type(given), "__call__", None)  # noqa: B004  # of the class, for its code
+            code = call.__code__ if type(call) is FunctionType else None
+            inner = getattr(given, "__dict__", None)
+            waiting += [value for name, value in inner.items() if "collat" in name] if type(inner) is dict else []
+        if type(code) is CodeType and "collate" not in code.co_name:
+            last = max((line for *_, line in code.co_lines() if line), default=code.co_firstlineno)
+            file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+            found.append([file, code.co_name, code.co_firstlineno, last])
+    return found
+
+
 def loader_facts(loader: Any, number: int) -> dict[str, Any]:
     iterable = loader._dataset_kind == 1
     length = batches = None
@@ -43,6 +80,7 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
         except Exception:  # the user's own __len__: whatever it raises, the length is not known
             length = batches = None
     sampler = loader.batch_sampler
+    collate = _collate_code(loader.collate_fn)
     return {
         "id": number,
         "num_workers": loader.num_workers,
@@ -54,19 +92,23 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
         "dataset_len": length,
         "iterable": iterable,
         "batches_per_epoch": batches,
+        **({"collate": collate} if collate else {}),
     }
 
 
 class IterState:
     """One pass through a loader."""
 
-    __slots__ = ("batches", "fresh", "info", "lens", "lens_known", "on_kind", "stack", "start_ns")
+    __slots__ = ("batches", "fresh", "indices_ns", "info", "lens", "lens_known", "on_kind", "stack", "start_ns")
 
     def __init__(self, info: LoaderInfo, on_kind: Callable[[LoaderInfo, bool], None]) -> None:
         self.info = info
         self.on_kind = on_kind
         self.start_ns = 0
-        """Making the iterator and waiting for the first batch."""
+        """Making the iterator and waiting for workers' first batch; without workers, for its indices alone: what comes
+        after these is the loading that each batch takes."""
+        self.indices_ns = 0
+        """When the first batch's indices had come."""
         self.batches = 0
         self.fresh = True
         self.lens: deque[int] = deque()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from hotlap.records.code_shape import CodeShape
 from hotlap.trial.attention_shape import written_out
+from hotlap.trial.padding_shape import filled_up
 
 __all__ = ["find_shapes"]
 
@@ -50,8 +51,8 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
         for node in (n for n in _own(body) if isinstance(n, ast.Assign | ast.Expr | ast.Return)):
             if _doubles(node):
                 add("precision", node, name, _span(node), "float64")
-        for filled in _filled_up(body):
-            add("padding", filled, name, _span(filled), ast.unparse(filled.targets[0]))
+        for filled, what in filled_up(_own(body)) if name != "forward" else ():
+            add("padding", filled, name, {filled.lineno}, what)
         batch = _batch_sizes(body)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
             for grown, target in _growing(loop, rolling=True):
@@ -179,22 +180,6 @@ def _doubles(statement: ast.AST) -> bool:
             if (node.func.attr == "double" and not told) or (node.func.attr in ("to", "set_default_dtype") and wide):
                 return True
     return False
-
-
-def _filled_up(body: list[ast.stmt]) -> Iterator[ast.Assign]:
-    """``x = torch.zeros(...)`` of a function that then puts the samples into it one by one: ``x[i, :n] = sample``."""
-    own = list(_own(body))
-    filled = {
-        ast.unparse(target.value)
-        for loop in own if isinstance(loop, ast.For)
-        for node in ast.walk(loop) if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Tuple)
-        and any(isinstance(part, ast.Slice) for part in target.slice.elts)
-    }  # fmt: skip
-    for node in (n for n in own if isinstance(n, ast.Assign)):
-        if _called(node.value)[1] in _MAKERS and ast.unparse(node.targets[0]) in filled:
-            yield node
 
 
 def _host_made(inside: ast.AST) -> Iterator[ast.Call]:

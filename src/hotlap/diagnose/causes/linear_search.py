@@ -6,7 +6,7 @@ import re
 
 from hotlap.diagnose.kinds import loader_blame
 from hotlap.diagnose.reading import loader_book
-from hotlap.diagnose.stacks import Sampled
+from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 from hotlap.diagnose.waiting import waits
 from hotlap.records.findings import Finding
@@ -18,11 +18,27 @@ _SEARCH = re.compile(
     r"|^(?!.*\bfor\b).*\b(?:if|while|and|or|assert|return)\b.*\bin self\.\w+"
     r"|\b(?:next|any|all)\(.*\bfor\b.*(?:==|\bin self\.)"
     r"|\[.*\bfor\b.*\bin self\.\w+.*\bif\b.*==.*\]"
-    r"|(\b\w+(?:\.\w+)*)\[\(?\1(?:\[|\.\w+).*(?:==|\.isin\(|\.eq\()"
-    r"|\.query\(|\bnp\.(?:where|nonzero|flatnonzero|argwhere)\(.*=="
+    r"|(\bself(?:\.\w+)+?|\b[A-Z][A-Z_0-9]+)(?:\.loc)?\[\(*\1(?:\[|\.\w+).*(?:==|\.isin\(|\.eq\()"
+    r"|(\b\w+(?:\.\w+)*?)(?:\.loc)?\[\(*\2(?:\[[\"']|\.[A-Za-z_]\w*\b(?!\()).*(?:==|\.isin\(|\.eq\()"
+    r"|\.query\(\s*[fr]?[\"'@]"
 )
 """``list.index``, ``x in self.names``, ``next(r for r in rows if r.id == i)``, ``df[df.id == i]``: a dictionary lookup
-may look alike, but never takes a visible share of the loading."""
+may look alike, but never takes a visible share of the loading. ``boxes[boxes[:, 4] == k]`` may be of one sample."""
+_ALL = r"(?:self|[A-Z][A-Z_0-9]+|\w*(?:df|table)\w*)(?:\.\w+(?:\(\))?|\[[\"'][^\]]*\])*(?:\s*==|\.isin\(|\.eq\()"
+"""What all samples share, compared: an attribute, a constant or a table, or a column of it by name. With an index in
+brackets it is one sample's."""
+_MASK = re.compile(
+    rf"\b(?:np|numpy|torch)\.(?:where|nonzero|flatnonzero|argwhere)\(\s*\(*{_ALL}|^(?P<name>\w+)\s*=\s*\(*{_ALL}"
+    rf"|\(\s*{_ALL}[^=]*\)\.(?:nonzero|any|argmax|sum)\("
+)
+"""``np.where(self.ids == i)``, ``mask = self.df.user == user``."""
+
+
+def _masks(book: StackBook) -> set[tuple[str, str, str]]:
+    """File, function and name of the comparisons with all samples: to look up by one walks through them once more."""
+    frames = {frame for sample in book.samples if (frame := loader_blame(sample)) is not None}
+    found = ((frame, _MASK.search(book.text(frame))) for frame in frames)
+    return {(frame.file, frame.func, match["name"]) for frame, match in found if match and match["name"]}
 
 
 def find(view: View) -> Finding | None:
@@ -32,9 +48,16 @@ def find(view: View) -> Finding | None:
     book = loader_book(view)
     total = book.total()
 
+    masks = _masks(book)
+
     def searches(sample: Sampled) -> bool:
         frame = loader_blame(sample)
-        return frame is not None and _SEARCH.search(book.text(frame)) is not None
+        text = book.text(frame) if frame is not None else ""
+        if frame is None or _SEARCH.search(text) or _MASK.search(text):
+            return frame is not None
+        return any(
+            f"[{name}]" in text for file, function, name in masks if (file, function) == (frame.file, frame.func)
+        )
 
     found = book.where(searches)
     if not total or found.total() < view.policy.search_samples:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 
+from hotlap.diagnose.kinds import asks
+from hotlap.diagnose.reading import loader_book
 from hotlap.diagnose.view import View
 from hotlap.diagnose.waiting import wait_where
-from hotlap.records.findings import Finding
+from hotlap.records.findings import Finding, Where
 
 CAUSE = "padding"
+
+
+_FILLS = re.compile(r"\bpad\w*\(")
+"""Calls by name: a model's own functions pad too, for its convolutions."""
+
+
+def _lines(view: View) -> list[Where]:
+    """The lines whose source fills samples up: those in functions that were seen loading first, and none of a model."""
+    book = loader_book(view)
+    loading = {(f.file, f.func) for sample in book.samples for f in sample.user if not asks(book.text(f))}
+    model = {(f.file, f.func) for sample in view.stacks.phase("forward").samples for f in sample.user} - loading
+    found = [w for w in view.option_where(CAUSE) if (w.file, w.function) not in model or not _FILLS.search(w.text)]
+    return sorted(found, key=lambda w: ((w.file, w.function) not in loading, _FILLS.search(w.text) is not None))
 
 
 def find(view: View) -> Finding | None:
@@ -20,7 +36,7 @@ def find(view: View) -> Finding | None:
     if padding < view.policy.padding_min_frac:
         return None
     shapes, prior = max(int(value.get("shapes") or 1) for value in rows), view.policy.padding_prior
-    filled = [*view.option_where(CAUSE), *wait_where(view, "collate")]
+    filled = [*_lines(view), *wait_where(view, "collate")]
     where = (filled or view.forward_where())[: view.policy.max_where]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     to = "one size for all batches" if shapes == 1 else "the longest sample of each batch"

@@ -1,0 +1,94 @@
+"""Lines that fill samples up to a length, by syntax alone: stores into arrays, lists behind lists, library calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+__all__ = ["filled_up"]
+
+_MAKERS = {"zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full", "zeros_like", "full_like"}
+_PADS = {"pad", "pad_sequence", "enable_padding", "pad_sequences", "DataCollatorWithPadding"}
+"""torch.nn.functional, numpy, tokenizers and transformers, Keras."""
+_TOLD = {"padding": ("True", "'max_length'", "'longest'"), "pad_to_max_length": ("True",)}
+"""Arguments of transformers' tokenizers."""
+Simple = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+Found = ast.stmt | ast.expr | ast.keyword
+
+
+def filled_up(own: Iterable[ast.AST]) -> Iterator[tuple[Found, str]]:
+    """The nodes of a function's own statements that pad, and what they fill up."""
+    nodes = list(own)
+    stored = {ast.unparse(target.value) for target in _stores(nodes)}
+    short = {
+        target.id
+        for node in nodes if isinstance(node, ast.Assign) and _subtracts(node.value)
+        for target in node.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+    for node in nodes:
+        if not isinstance(node, Simple):
+            continue
+        if isinstance(node, ast.Assign) and _name(node.value) in _MAKERS and ast.unparse(node.targets[0]) in stored:
+            yield node, ast.unparse(node.targets[0])
+        if isinstance(node, ast.AugAssign) and _filling(node.value, short):
+            yield node, ast.unparse(node.target)
+        for part in ast.walk(node):
+            if isinstance(part, ast.BinOp) and _lists(part, short):
+                yield part, ast.unparse(part)
+            elif isinstance(part, ast.Call):
+                yield from _calls(part, short)
+
+
+def _stores(nodes: list[ast.AST]) -> Iterator[ast.Subscript]:
+    """``x[i, :n] = sample`` in a loop, and ``x[:n] = sample``."""
+    for node in nodes:
+        if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Constant):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+                if any(isinstance(p, ast.Slice) and (p.lower is None) != (p.upper is None) for p in parts):
+                    yield target
+
+
+def _subtracts(value: ast.expr) -> bool:
+    """``longest - len(ids)``, however it is wrapped."""
+    return any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) for node in ast.walk(value))
+
+
+def _filling(value: ast.expr, short: set[str]) -> bool:
+    """``[PAD] * (longest - len(ids))``, or times a name that holds such a difference."""
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult)):
+        return False
+    for some, times in ((value.left, value.right), (value.right, value.left)):
+        if isinstance(some, ast.List | ast.Tuple | ast.Constant):
+            return _subtracts(times) or (isinstance(times, ast.Name) and times.id in short)
+    return False
+
+
+def _lists(node: ast.BinOp, short: set[str]) -> bool:
+    """``ids + [PAD] * (longest - len(ids))``, in either order."""
+    if not isinstance(node.op, ast.Add):
+        return False
+    pairs = ((node.left, node.right), (node.right, node.left))
+    return any(
+        isinstance(rest, ast.BinOp) and isinstance(rest.left, ast.List) and _filling(rest, short)
+        for some, rest in pairs if not isinstance(some, ast.List)
+    )  # fmt: skip
+
+
+def _calls(call: ast.Call, short: set[str]) -> Iterator[tuple[Found, str]]:
+    for told in call.keywords:
+        if ast.unparse(told.value) in _TOLD.get(told.arg or "", ()):
+            yield told, ast.unparse(call.func)
+    if _name(call) == "extend" and call.args and _filling(call.args[0], short):
+        yield call, ast.unparse(call.func)
+    if _name(call) in _PADS:
+        yield call, ast.unparse(call.func)
+
+
+def _name(call: ast.expr) -> str:
+    """The last part of what is called; empty where nothing is."""
+    if not isinstance(call, ast.Call):
+        return ""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
