@@ -49,6 +49,16 @@ def test_frozen_subnetwork() -> None:
     assert "requires_grad_(False)" in recorded.advice
 
 
+def test_a_small_frozen_network_is_dispatch_that_no_type_makes_shorter() -> None:
+    assert "frozen-subnetwork" not in causes(teacher(modules=60), BF16), "0.07 ms a module"
+    assert "frozen-subnetwork" not in causes(teacher(modules=60)), "nor a layout"
+    between = causes(teacher(modules=10), BF16)["frozen-subnetwork"]
+    assert between.seconds_per_step == pytest.approx(0.45 * 0.004 * (0.0004 - 0.0001) / (0.0017 / 3))
+    assert "frozen-subnetwork" not in causes(teacher(modules=10, calls=6), BF16), "six calls took these 4 ms"
+    graph = causes(teacher(modules=60, recorded=True, frozen=False), BF16)["frozen-subnetwork"]
+    assert graph.seconds_per_step == pytest.approx(0.01 * 0.4) and "autocast" not in graph.advice
+
+
 def test_the_time_of_a_network_is_the_median_of_its_steps() -> None:
     builder = teacher(s=0.004)
     for seconds in (0.004, 0.1):

@@ -82,6 +82,9 @@ class Policy:
     """... and from which the priors of precision and memory format hold in full. Part of a step that bf16 saved on a
     CPU with AMX: linear layers and ReLU at 0.06 ms per module -1.5, 0.2 ms -0.4, 1.4 ms 0.43, 4 ms 0.51; convolutions,
     norms and ReLU at 0.5 ms 0.12, 1.3 ms 0.25, 2.4 ms 0.33, 12 ms 0.45."""
+    forward_frac: float = 1 / 3
+    """Part of these two that holds for a forward alone: a backward does twice its arithmetic (gradients of the inputs
+    and of the weights)."""
     few_modules: int = 6
     """A model of fewer modules is taken to compute as much as this many: its operations are no modules."""
     module_call_s: float = 20e-6
