@@ -234,6 +234,9 @@ def test_tiny_batch() -> None:
     assert found.seconds_per_step == pytest.approx(0.5 * (20 * 20e-6 + 0.00012), rel=0.01)
     assert "--knob 'batch=--batch-size {16,32}'" in found.advice and "--allow goal" in found.advice
     assert "tiny-batch" not in causes(small(modules=10)), "the modules compute for most of that time"
+    convolutions = causes(small(modules=10, conv_layers=3))["tiny-batch"]
+    assert convolutions.evidence["calls_s"] == pytest.approx(6 * 65e-6 + 4 * 20e-6)
+    assert "tiny-batch" not in causes(small(modules=5, conv_layers=2))
     assert "tiny-batch" not in causes(small(compiled=True)), "their calls are compiled away"
     assert "tiny-batch" not in causes(small(batch=0)), "samples that are not counted cannot be compared"
     assert "tiny-batch" in causes(small(device="NVIDIA A100"))

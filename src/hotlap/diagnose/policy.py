@@ -89,9 +89,12 @@ class Policy:
     """A model of fewer modules is taken to compute as much as this many: its operations are no modules."""
     module_call_s: float = 20e-6
     """Seconds that a module costs in forward and backward whatever its batch: Python, dispatch and autograd. Measured
-    on a CPU at 2 samples of 16 numbers, per module: Linear and ReLU 15-23 us, convolution and norm 64-82 us ..."""
+    on a CPU at 2 samples of 16 numbers, per module: Linear and ReLU 15-23 us ..."""
+    conv_call_s: float = 65e-6
+    """... convolution and norm 64-82 us ..."""
     tiny_calls_frac: float = 0.4
-    """... and the part of forward and backward from which that is most of it: the true cost is higher, by the above."""
+    """... and the part of forward and backward from which that is most of it: the true cost is higher, since other
+    layers (attention, recurrent ones) cost more."""
     tiny_wait_share: float = 0.1
     """Share of the step that the host waits for the device from which launching is not all that the step does."""
     larger_batch_prior: float = 0.5
