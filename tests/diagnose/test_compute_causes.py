@@ -11,6 +11,7 @@ from hotlap.records.findings import Finding
 from hotlap.testing.timelines import TimelineBuilder, cpu_machine
 
 BF16 = cpu_machine(flags=("avx2", "avx512_bf16"))
+TORCH = "/v/lib/python3.11/site-packages/torch"
 CALL = ("train.py", 33, "forward", "wanted = self.teacher(x)")
 
 
@@ -121,6 +122,11 @@ def test_repeated_cat() -> None:
     found = causes(shaped("repeated-cat", phase="residual", residual=0.004))["repeated-cat"]
     assert found.seconds_per_step == pytest.approx(0.8 * 0.002) and found.phase == "residual"
     assert "repeated-cat" not in causes(shaped("repeated-cat", phase="residual", residual=0.0004))
+    on, layer = ("model.py", 21, "forward", "x = attn @ v"), (f"{TORCH}/nn/modules/conv.py", 9, "forward", "")
+    called = shaped("repeated-cat").stack("forward", 100, on, layer)
+    assert causes(called)["repeated-cat"].seconds_per_step == pytest.approx(0.8 * 0.01 * 50 / 200), (
+        "no layers on its line"
+    )
 
 
 def test_host_tensors_only_on_a_device() -> None:
