@@ -154,11 +154,13 @@ def test_options_by_which_a_framework_is_told() -> None:
             detect_anomaly=True,
         )
         TrainingArguments(save_steps=2)
+        CSVLogger("logs", flush_logs_every_n_steps=1)
     """)
     assert [(s.kind, s.line, s.text) for s in found] == [
         ("validation-cadence", 4, "val_check_interval=5,"),
         ("autograd-debug", 5, "detect_anomaly=True,"),
         ("checkpoint-blocking", 7, "TrainingArguments(save_steps=2)"),
+        ("logging-blocking", 8, 'CSVLogger("logs", flush_logs_every_n_steps=1)'),
     ]
     assert kinds("Trainer(max_steps=100, logger=None, detect_anomaly=False, check_val_every_n_epoch=None)") == set()
 

@@ -1,11 +1,14 @@
-"""The residual, shared out by stacks: an iterator waited for, logging, saving, profiling, and the script's own work."""
+"""The residual, shared out by stacks: an iterator waited for, logging, saving, profiling, a framework's
+overhead, and the script's work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hotlap.diagnose.kinds import is_checkpoint, is_logging, is_next, is_profiler, is_torch
 from hotlap.diagnose.stacks import Sampled, StackBook
+from hotlap.diagnose.trainers import is_framework
 from hotlap.diagnose.view import View
 
 __all__ = ["residual_kind", "residual_seconds", "step_functions"]
@@ -13,10 +16,20 @@ __all__ = ["residual_kind", "residual_seconds", "step_functions"]
 _IN_STEP = ("forward", "backward", "optimizer", "zero_grad")
 
 
-def residual_kind(book: StackBook, sample: Sampled, begins: Mapping[tuple[str, str], int], has_loader: bool) -> str:
-    """``profiler``, ``checkpoint``, ``logging``, ``iterator``, ``compute`` or ``work``; exactly one for each sample.
+@dataclass(frozen=True)
+class _Stepping:
+    """Where the script runs its steps."""
+
+    begins: Mapping[tuple[str, str], int]
+    """The first line, by file and function of the user's."""
+    has_loader: bool
+
+
+def residual_kind(book: StackBook, sample: Sampled, stepping: _Stepping) -> str:
+    """``profiler``, ``checkpoint``, ``logging``, ``iterator``, ``framework``, ``compute`` or ``work``: one each.
 
     The profiler comes first: what a handler of the script's writes when a trace is ready is no log of the training.
+    What a library's trainer does around the steps is not the script's to move elsewhere.
     """
     if is_profiler(sample):
         return "profiler"
@@ -24,8 +37,10 @@ def residual_kind(book: StackBook, sample: Sampled, begins: Mapping[tuple[str, s
         return "checkpoint"
     if is_logging(book, sample):
         return "logging"
-    if not has_loader and is_next(book, sample, begins):
+    if not stepping.has_loader and is_next(book, sample, stepping.begins):
         return "iterator"
+    if is_framework(book, sample):
+        return "framework"
     return "compute" if is_torch(sample) else "work"
 
 
@@ -36,8 +51,8 @@ def residual_seconds(view: View, kind: str) -> tuple[float, StackBook]:
     residual_s = view.seconds("residual")
     if not total:
         return (residual_s if kind == "work" else 0.0), book
-    begins, has_loader = _begins(view.stacks), view.loader is not None
-    part = book.where(lambda sample: residual_kind(book, sample, begins, has_loader) == kind)
+    stepping = _Stepping(_begins(view.stacks), view.loader is not None)
+    part = book.where(lambda sample: residual_kind(book, sample, stepping) == kind)
     return residual_s * part.total() / total, part
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from hotlap.diagnose.stacks import Sampled, StackBook
+from hotlap.diagnose.trainers import trainer_logs, trainer_saves
 from hotlap.records.rows import Frame
 
 __all__ = [
@@ -61,10 +62,6 @@ _LOGGING_TEXT = re.compile(
 _CHECKPOINT_TEXT = re.compile(
     r"torch\.save|save_checkpoint|pickle\.dump|save_pretrained|save_model|save_file\(|np\.savez?\("
 )
-_CHECKPOINT_FUNCTIONS = re.compile(
-    r"^_*save_(?:\w+_)?(?:checkpoint|pretrained|state|model)$|^_*(?:rotate|sort|remove|link|dump)_checkpoints?$"
-)
-"""Functions of a trainer's own that save and tidy checkpoints, as Transformers, Lightning and Accelerate name them."""
 _FOR_TEXT = re.compile(r"^(?:async )?for\b.*\bin\b")
 _NEXT_TEXT = re.compile(_FOR_TEXT.pattern + r"|\bnext\(")
 _RANGE_TEXT = re.compile(r"\bin\s+range\(")
@@ -169,15 +166,19 @@ def touches_storage(book: StackBook, sample: Sampled) -> bool:
 
 
 def is_logging(book: StackBook, sample: Sampled) -> bool:
-    """Whether a host stack writes logs, metrics or figures (and is no checkpoint)."""
-    return not is_checkpoint(book, sample) and any(_LOGGING_TEXT.search(t) for t in book.user_texts(sample))
+    """Whether a host stack writes logs, metrics or figures (and is no checkpoint): the user's line, or a trainer."""
+    if is_checkpoint(book, sample):
+        return False
+    if any(_LOGGING_TEXT.search(t) for t in book.user_texts(sample)):
+        return True
+    return trainer_logs(sample)
 
 
 def is_checkpoint(book: StackBook, sample: Sampled) -> bool:
     """Whether a host stack saves a checkpoint: by the user's line, or in a library whose trainer runs the loop."""
     if any(_CHECKPOINT_TEXT.search(t) for t in book.user_texts(sample)):
         return True
-    return any(not frame.user and _CHECKPOINT_FUNCTIONS.search(frame.func) for frame in sample.frames)
+    return trainer_saves(sample)
 
 
 def is_profiler(sample: Sampled) -> bool:

@@ -24,8 +24,11 @@ _OPTIONS = {
     "val_check_interval": "validation-cadence", "check_val_every_n_epoch": "validation-cadence",
     "eval_steps": "validation-cadence", "save_steps": "checkpoint-blocking",
     "every_n_train_steps": "checkpoint-blocking", "detect_anomaly": "autograd-debug",
+    "logging_steps": "logging-blocking", "log_every_n_steps": "logging-blocking",
+    "flush_logs_every_n_steps": "logging-blocking",
 }  # fmt: skip
-"""Arguments of Lightning's Trainer and ModelCheckpoint and of transformers' TrainingArguments, and their causes."""
+"""Arguments of Lightning's Trainer, ModelCheckpoint and CSVLogger and of transformers' TrainingArguments, and their
+causes."""
 _TEXT = 200
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
