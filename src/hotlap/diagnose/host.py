@@ -3,6 +3,7 @@ overhead, and the script's work."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from hotlap.diagnose.view import View
 __all__ = ["residual_kind", "residual_seconds", "step_functions"]
 
 _IN_STEP = ("forward", "backward", "optimizer", "zero_grad")
+_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+_FEW_TEXT = re.compile(r"\bin\s+(?:range\(\d\)|[\[({][^\])}]*[\])}]):")
+"""A loop of a few turns, written out: over scales, or a model's heads."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class _Stepping:
 
     begins: Mapping[tuple[str, str], int]
     """The first line, by file and function of the user's."""
+    loops: frozenset[tuple[str, str, str]]
+    """Headers of the loops that run steps, or parts of one: (file, function, text)."""
     has_loader: bool
 
 
@@ -41,7 +47,20 @@ def residual_kind(book: StackBook, sample: Sampled, stepping: _Stepping) -> str:
         return "iterator"
     if is_framework(book, sample):
         return "framework"
-    return "compute" if is_torch(sample) else "work"
+    return "compute" if is_torch(sample) and not _loops_within(book, sample, stepping) else "work"
+
+
+def _loops_within(book: StackBook, sample: Sampled, stepping: _Stepping) -> bool:
+    """Whether the blamed line lies in a loop of its own within a step: torch is called over and over there."""
+    blamed = sample.blamed
+    if blamed is None or not stepping.begins:
+        return False
+    if blamed.func in _COMPREHENSIONS:
+        return (blamed.file, blamed.func) not in stepping.begins
+    header = book.loop(blamed)
+    if not header or _FEW_TEXT.search(header):
+        return False
+    return (blamed.file, blamed.func, header) not in stepping.loops
 
 
 def residual_seconds(view: View, kind: str) -> tuple[float, StackBook]:
@@ -51,7 +70,7 @@ def residual_seconds(view: View, kind: str) -> tuple[float, StackBook]:
     residual_s = view.seconds("residual")
     if not total:
         return (residual_s if kind == "work" else 0.0), book
-    stepping = _Stepping(_begins(view.stacks), view.loader is not None)
+    stepping = _Stepping(_begins(view.stacks), _step_loops(view.stacks), view.loader is not None)
     part = book.where(lambda sample: residual_kind(book, sample, stepping) == kind)
     return residual_s * part.total() / total, part
 
@@ -69,3 +88,10 @@ def _begins(stacks: StackBook) -> dict[tuple[str, str], int]:
             key = (frame.file, frame.func)
             first[key] = min(frame.line, first.get(key, frame.line))
     return first
+
+
+def _step_loops(stacks: StackBook) -> frozenset[tuple[str, str, str]]:
+    """The loops around the lines that run steps, or wait for a batch."""
+    samples = stacks.phase(*_IN_STEP, "data_wait").samples
+    frames = {(f.file, f.func, f.line): f for sample in samples for f in sample.user}.values()
+    return frozenset((f.file, f.func, header) for f in frames if (header := stacks.loop(f)))
