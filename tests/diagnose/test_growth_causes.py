@@ -112,6 +112,9 @@ def test_growth_by_copies_is_told_as_what_it_is() -> None:
     text = "self.bank = torch.cat([self.bank, new])"
     unknown = causes(growing("residual", text))
     assert "growing-step" in unknown and "metrics-history" not in unknown, "a tensor that grows is no history"
+    beside = growing("residual", text)
+    beside.stack("residual", 5, ("train.py", 99, "main", "far = (one @ self.bank.t()).mean()"))
+    assert "metrics-history" not in causes(beside), "what reads it grows less"
     for history in ("auc = roc(torch.cat([s for s in self.seen]))", "all = torch.cat(self.seen)"):
         assert "metrics-history" in causes(growing("residual", history))
     line: UserLine = ("train.py", 110, "main", text)
