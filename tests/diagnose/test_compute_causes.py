@@ -11,6 +11,7 @@ from hotlap.records.findings import Finding
 from hotlap.testing.timelines import TimelineBuilder, cpu_machine
 
 BF16 = cpu_machine(flags=("avx2", "avx512_bf16"))
+TORCH = "/v/lib/python3.11/site-packages/torch"
 CALL = ("train.py", 33, "forward", "wanted = self.teacher(x)")
 
 
@@ -47,6 +48,16 @@ def test_frozen_subnetwork() -> None:
     recorded = causes(teacher(recorded=True, frozen=False), BF16)["frozen-subnetwork"]
     assert recorded.seconds_per_step == pytest.approx(0.45 * 0.004 + 0.01 * 0.4)
     assert "requires_grad_(False)" in recorded.advice
+
+
+def test_a_small_frozen_network_is_dispatch_that_no_type_makes_shorter() -> None:
+    assert "frozen-subnetwork" not in causes(teacher(modules=60), BF16), "0.07 ms a module"
+    assert "frozen-subnetwork" not in causes(teacher(modules=60)), "nor a layout"
+    between = causes(teacher(modules=10), BF16)["frozen-subnetwork"]
+    assert between.seconds_per_step == pytest.approx(0.45 * 0.004 * (0.0004 - 0.0001) / (0.0017 / 3))
+    assert "frozen-subnetwork" not in causes(teacher(modules=10, calls=6), BF16), "six calls took these 4 ms"
+    graph = causes(teacher(modules=60, recorded=True, frozen=False), BF16)["frozen-subnetwork"]
+    assert graph.seconds_per_step == pytest.approx(0.01 * 0.4) and "autocast" not in graph.advice
 
 
 def test_the_time_of_a_network_is_the_median_of_its_steps() -> None:
@@ -111,6 +122,11 @@ def test_repeated_cat() -> None:
     found = causes(shaped("repeated-cat", phase="residual", residual=0.004))["repeated-cat"]
     assert found.seconds_per_step == pytest.approx(0.8 * 0.002) and found.phase == "residual"
     assert "repeated-cat" not in causes(shaped("repeated-cat", phase="residual", residual=0.0004))
+    on, layer = ("model.py", 21, "forward", "x = attn @ v"), (f"{TORCH}/nn/modules/conv.py", 9, "forward", "")
+    called = shaped("repeated-cat").stack("forward", 100, on, layer)
+    assert causes(called)["repeated-cat"].seconds_per_step == pytest.approx(0.8 * 0.01 * 50 / 200), (
+        "no layers on its line"
+    )
 
 
 def test_host_tensors_only_on_a_device() -> None:
@@ -233,6 +249,9 @@ def test_tiny_batch() -> None:
     assert found.seconds_per_step == pytest.approx(0.5 * (20 * 20e-6 + 0.00012), rel=0.01)
     assert "--knob 'batch=--batch-size {16,32}'" in found.advice and "--allow goal" in found.advice
     assert "tiny-batch" not in causes(small(modules=10)), "the modules compute for most of that time"
+    convolutions = causes(small(modules=10, conv_layers=3))["tiny-batch"]
+    assert convolutions.evidence["calls_s"] == pytest.approx(6 * 65e-6 + 4 * 20e-6)
+    assert "tiny-batch" not in causes(small(modules=5, conv_layers=2))
     assert "tiny-batch" not in causes(small(compiled=True)), "their calls are compiled away"
     assert "tiny-batch" not in causes(small(batch=0)), "samples that are not counted cannot be compared"
     assert "tiny-batch" in causes(small(device="NVIDIA A100"))

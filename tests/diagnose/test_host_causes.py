@@ -139,20 +139,34 @@ def test_tensors_one_by_one_are_host_work() -> None:
     assert "host-work" not in causes(loss), "a loss called as a function"
 
 
-def test_what_a_trainer_of_a_library_does_about_a_save_is_checkpointing() -> None:
-    run = ("train.py", 64, "main", "trainer.train()")
+COPY = ("/usr/lib/python3.11/copy.py", 211, "_deepcopy_dict", "")
 
-    def library(name: str) -> UserLine:
-        return (f"/v/lib/python3.11/site-packages/transformers/{name}.py", 300, name, "")
 
-    def found(*functions: str) -> dict[str, float]:
-        builder = TimelineBuilder().steps(60, residual=0.01, **COMPUTE)
-        builder.stack("residual", 50, run, *map(library, functions))
-        return {cause: f.share for cause, f in causes(builder).items() if cause in ("host-work", "checkpoint-blocking")}
+@pytest.mark.parametrize(
+    "below",
+    [(COPY, in_torch("_tensor.py", "__deepcopy__")), (COPY, in_torch("storage.py", "clone")),
+     (in_torch("_tensor_str.py", "_str_intern"), in_torch("_tensor.py", "item"))],
+)  # fmt: skip
+def test_tensors_copied_or_written_out_are_host_work(below: tuple[UserLine, ...]) -> None:
+    best = ("train.py", 97, "main", "best = copy.deepcopy(model.state_dict())")
+    found = causes(TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, best, *below))
+    assert (
+        found["host-work"].seconds_per_step == pytest.approx(0.01, rel=0.02) and found["host-work"].where[0].line == 97
+    )
 
-    assert list(found("_inner_training_loop", "_save_checkpoint", "rotate_checkpoints")) == ["checkpoint-blocking"]
-    assert list(found("_run_epoch", "_save_rng_state", "collect")) == ["checkpoint-blocking"]
-    assert list(found("_inner_training_loop", "_load_from_checkpoint")) == ["host-work"]
+
+@pytest.mark.parametrize(
+    ("header", "function", "work"),
+    [("for one, goal in zip(out, wanted):", "main", True), ("for p in model.parameters():", "norms", True),
+     ("for x, y in loader:", "main", False), ("for head in (0, 1, 2):", "main", False), ("", "<listcomp>", True),
+     ("for scale in range(4):", "main", False), ("", "norms", False)],
+)  # fmt: skip
+def test_torch_called_in_a_loop_of_its_own_is_host_work(header: str, function: str, work: bool) -> None:
+    line = ("train.py", 60, function, "total = total + F.kl_div(one, goal)")
+    builder = TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("forward", 20, STEP)
+    builder.loop("train.py", STEP[1], "for x, y in loader:").loop("train.py", 60, header)
+    builder.stack("residual", 50, line, in_torch("nn/functional.py", "kl_div"))
+    assert ("host-work" in causes(builder)) is work
 
 
 @pytest.mark.parametrize(("line", "cause"), [(91, "slow-iterator"), (98, "host-work")])

@@ -193,13 +193,17 @@ def test_thread_contention() -> None:
     set_there = healthy().setting("threads", line, torch=8, cores=2)
     assert [w.line for w in causes(set_there, cpu_machine(2))["thread-contention"].where] == [9]
 
-    def fought(cpu: float) -> TimelineBuilder:
-        builder = healthy().setting("threads", torch=2).loader(LOADER, num_workers=2, persistent_workers=True)
-        return builder.worker(120, 0.02, cpu=cpu).worker(120, 0.02, cpu=cpu)
+    def fought(cpu: float, each: float = 0.02, **more: float) -> TimelineBuilder:
+        builder = healthy(**more).setting("threads", torch=2).loader(LOADER, num_workers=2, persistent_workers=True)
+        return builder.worker(120, each, cpu=cpu).worker(120, each, cpu=cpu)
 
     found = causes(fought(0.01), cpu_machine(2))["thread-contention"]
     assert [w.line for w in found.where] == [LOADER[1]], "the number of workers is set there"
     assert "thread-contention" not in causes(fought(0.02), cpu_machine(2))
+    assert "thread-contention" not in causes(fought(0.002, 0.004), cpu_machine(2)), "two threads are what it has"
+    assert "thread-contention" not in causes(fought(0.004, 0.008), cpu_machine(2)), "one thread would be no faster"
+    waited = causes(fought(0.01, data_wait=0.012), cpu_machine(2))
+    assert "thread-contention" not in waited and "augment" in waited, "it is loading that takes the cores"
 
 
 def test_growing_step_names_phase_and_line() -> None:

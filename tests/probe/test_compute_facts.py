@@ -77,7 +77,8 @@ DISTILL = """
         def __init__(self):
             super().__init__()
             self.net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8))
-            self.teacher = nn.Sequential(*[nn.Linear(64, 64) for _ in range(6)], nn.Linear(64, 8)).eval()
+            wide = [nn.Linear(64, {width}), *[nn.Linear({width}, {width}) for _ in range(5)]]
+            self.teacher = nn.Sequential(*wide, nn.Linear({width}, 8)).eval()
             {freeze}
         def forward(self, x):
             wanted = self.teacher(x){detach}
@@ -94,16 +95,19 @@ DISTILL = """
 
 
 def test_a_teacher_in_full_precision_has_its_line(watched: Any) -> None:
-    timeline, _ = watched(DISTILL.format(freeze="self.teacher.requires_grad_(False)", detach=""))
+    frozen = "self.teacher.requires_grad_(False)"
+    timeline, _ = watched(DISTILL.format(freeze=frozen, detach="", width=1024))
     finding = causes(timeline)["frozen-subnetwork"]
     assert line(finding) == "wanted = self.teacher(x)"
     assert finding.evidence["network"] == "Sequential" and finding.evidence["frozen"]
     assert "bf16" in finding.advice and "no_grad" not in finding.advice
     assert 0 < finding.evidence["network_s"] < finding.evidence["network_s"] / finding.share
+    assert finding.evidence["network_s"] > 0.001, "enough arithmetic for a type to matter"
+    assert {row.value["modules"] for row in timeline.setting if row.name == "frozen"} == {8}
 
 
 def test_a_teacher_that_records_a_graph_is_told_so(watched: Any) -> None:
-    timeline, _ = watched(DISTILL.format(freeze="", detach=".detach()"))
+    timeline, _ = watched(DISTILL.format(freeze="", detach=".detach()", width=64))
     finding = causes(timeline)["frozen-subnetwork"]
     assert "no_grad" in finding.advice and finding.evidence["frozen"] is False
 

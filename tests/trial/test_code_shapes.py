@@ -89,6 +89,45 @@ def test_an_attribute_that_grows_with_each_call() -> None:
     assert kinds("self.bank = torch.cat([self.old, new])") == set()
 
 
+def test_what_outlives_a_call_grows_whatever_holds_it() -> None:
+    assert kinds("self.buf['x'] = torch.cat([self.buf['x'], new])") == {"repeated-cat"}
+    assert kinds("batch['x'] = torch.cat([batch['x'], new])") == set(), "a dictionary of this call's"
+    assert kinds("self.buf['x'] = torch.cat([self.buf['x'], new])\nself.buf['x'] = self.buf['x'][-9:]") == set()
+    pair = "self.f, self.y = torch.cat([self.f, f]), torch.cat([self.y, y])"
+    assert (
+        kinds(pair) == {"repeated-cat"} and kinds(pair.replace("[self.f,", "[f,").replace("[self.y,", "[y,")) == set()
+    )
+    assert kinds("global bank\nbank = torch.cat([bank, new])") == {"repeated-cat"}
+
+
+def test_what_is_put_together_and_used_up_does_not_grow() -> None:
+    assert kinds("for s in skips:\n    x = torch.cat([x, s], 1)\n    x = self.block(x)") == set()
+    assert kinds("for layer in self.layers:\n    x = torch.cat([x, layer(x)], 1)") == set(), "densely connected"
+    assert kinds("for y in ys:\n    x = torch.cat([x, self.net(y)])") == {"repeated-cat"}
+
+
+PUSH = "def push(bank, x):\n    return torch.cat([bank, x])\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "grows"),
+    [
+        (PUSH + "for x in xs:\n    bank = push(bank, x)", True),
+        (PUSH + "for x in xs:\n    bank = push(x=x, bank=bank)", True),
+        (PUSH.replace("return", "bank =") + "    return bank\nfor x in xs:\n    bank = push(bank, x)", True),
+        (PUSH + "def keep(self, x):\n    self.bank = push(self.bank, x)", True),
+        (PUSH + "for x in xs:\n    bank = push(old, x)", False),
+        (PUSH + "bank = push(bank, x)", False),
+        (PUSH + "for s in skips:\n    x = push(x, s)\n    x = block(x)", False),
+        (PUSH + "for x in xs:\n    bank = pull(bank, x)", False),
+        (PUSH.replace("    ret", "    bank = up(bank)\n    ret") + "for x in xs:\n    bank = push(bank, x)", False),
+    ],
+)
+def test_what_is_handed_through_a_function_grows(source: str, grows: bool) -> None:
+    found = find_shapes(ast.parse(source), source.split("\n"))
+    assert [(s.line, s.function, s.detail) for s in found] == ([(2, "push", "bank")] if grows else [])
+
+
 @pytest.mark.parametrize(
     "head", ["for i in range(x.shape[0]):", "for i in range(x.size(0)):", "n = len(x)\nfor i in range(n):",
              "b, t, c = x.shape\nfor i in range(b):"],
@@ -120,11 +159,13 @@ def test_options_by_which_a_framework_is_told() -> None:
             detect_anomaly=True,
         )
         TrainingArguments(save_steps=2)
+        CSVLogger("logs", flush_logs_every_n_steps=1)
     """)
     assert [(s.kind, s.line, s.text) for s in found] == [
         ("validation-cadence", 4, "val_check_interval=5,"),
         ("autograd-debug", 5, "detect_anomaly=True,"),
         ("checkpoint-blocking", 7, "TrainingArguments(save_steps=2)"),
+        ("logging-blocking", 8, 'CSVLogger("logs", flush_logs_every_n_steps=1)'),
     ]
     assert kinds("Trainer(max_steps=100, logger=None, detect_anomaly=False, check_val_every_n_epoch=None)") == set()
 

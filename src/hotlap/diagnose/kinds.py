@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from hotlap.diagnose.stacks import Sampled, StackBook
+from hotlap.diagnose.trainers import below, trainer_logs, trainer_saves
 from hotlap.records.rows import Frame
 
 __all__ = [
@@ -65,10 +66,6 @@ _LOGGING_TEXT = re.compile(
 _CHECKPOINT_TEXT = re.compile(
     r"torch\.save|save_checkpoint|pickle\.dump|save_pretrained|save_model|save_file\(|np\.savez?\("
 )
-_CHECKPOINT_FUNCTIONS = re.compile(
-    r"^_*save_(?:\w+_)?(?:checkpoint|pretrained|state|model)$|^_*(?:rotate|sort|remove|link|dump)_checkpoints?$"
-)
-"""Functions of a trainer's own that save and tidy checkpoints, as Transformers, Lightning and Accelerate name them."""
 _FOR_TEXT = re.compile(r"^(?:async )?for\b.*\bin\b")
 _NEXT_TEXT = re.compile(_FOR_TEXT.pattern + r"|\bnext\(")
 _RANGE_TEXT = re.compile(r"\bin\s+range\(")
@@ -77,6 +74,7 @@ _PROFILER_FILE = "torch/autograd/profiler.py"
 _NO_RECORDING = {"__init__", "__enter__", "__exit__"}
 """In that file these may be `record_function`'s: a mark in the source, cheap where no profiler runs."""
 _MODULE_FILE = "torch/nn/modules/module.py"
+_TENSOR_FILES = ("torch/storage.py", "torch/_tensor_str.py")
 _MODULE_CALLS = {"_wrapped_call_impl", "_call_impl", "__call__"}
 _IDLE = {
     "wait",
@@ -178,15 +176,19 @@ def touches_storage(book: StackBook, sample: Sampled) -> bool:
 
 
 def is_logging(book: StackBook, sample: Sampled) -> bool:
-    """Whether a host stack writes logs, metrics or figures (and is no checkpoint)."""
-    return not is_checkpoint(book, sample) and any(_LOGGING_TEXT.search(t) for t in book.user_texts(sample))
+    """Whether a host stack writes logs, metrics or figures (and is no checkpoint): the user's line, or a trainer."""
+    if is_checkpoint(book, sample):
+        return False
+    if any(_LOGGING_TEXT.search(t) for t in book.user_texts(sample)):
+        return True
+    return trainer_logs(sample)
 
 
 def is_checkpoint(book: StackBook, sample: Sampled) -> bool:
     """Whether a host stack saves a checkpoint: by the user's line, or in a library whose trainer runs the loop."""
     if any(_CHECKPOINT_TEXT.search(t) for t in book.user_texts(sample)):
         return True
-    return any(not frame.user and _CHECKPOINT_FUNCTIONS.search(frame.func) for frame in sample.frames)
+    return trainer_saves(sample)
 
 
 def is_profiler(sample: Sampled) -> bool:
@@ -201,14 +203,21 @@ def is_profiler(sample: Sampled) -> bool:
 def is_torch(sample: Sampled) -> bool:
     """Whether torch itself is at work: a loss called as a function, outside of any module's forward.
 
-    Not where a module's own Python is: outside of forwards it walks over tensors (``state_dict``, ``parameters``).
+    Not where a module's own Python is: outside of forwards it walks over tensors (``state_dict``, ``parameters``). Nor
+    where tensors are copied one by one, or written out as text.
     """
     frame = sample.frames[-1] if sample.frames else None
     if frame is None or frame.user or "/torch/" not in frame.file.replace("\\", "/"):
         return False
-    return not any(
-        f.file.replace("\\", "/").endswith(_MODULE_FILE) and f.func not in _MODULE_CALLS for f in sample.frames
-    )
+    return not any(_handles_tensors(f) for f in below(sample))
+
+
+def _handles_tensors(frame: Frame) -> bool:
+    file = frame.file.replace("\\", "/")
+    if file.endswith(_MODULE_FILE):
+        return frame.func not in _MODULE_CALLS
+    copies = frame.func == "__deepcopy__" or (file.endswith("/copy.py") and "copy" in frame.func)
+    return copies or file.endswith(_TENSOR_FILES)
 
 
 def is_next(book: StackBook, sample: Sampled, begins: Mapping[tuple[str, str], int]) -> bool:

@@ -82,13 +82,19 @@ class Policy:
     """... and from which the priors of precision and memory format hold in full. Part of a step that bf16 saved on a
     CPU with AMX: linear layers and ReLU at 0.06 ms per module -1.5, 0.2 ms -0.4, 1.4 ms 0.43, 4 ms 0.51; convolutions,
     norms and ReLU at 0.5 ms 0.12, 1.3 ms 0.25, 2.4 ms 0.33, 12 ms 0.45."""
+    forward_frac: float = 1 / 3
+    """Part of these two that holds for a forward alone: a backward does twice its arithmetic (gradients of the inputs
+    and of the weights)."""
     few_modules: int = 6
     """A model of fewer modules is taken to compute as much as this many: its operations are no modules."""
     module_call_s: float = 20e-6
     """Seconds that a module costs in forward and backward whatever its batch: Python, dispatch and autograd. Measured
-    on a CPU at 2 samples of 16 numbers, per module: Linear and ReLU 15-23 us, convolution and norm 64-82 us ..."""
+    on a CPU at 2 samples of 16 numbers, per module: Linear and ReLU 15-23 us ..."""
+    conv_call_s: float = 65e-6
+    """... convolution and norm 64-82 us ..."""
     tiny_calls_frac: float = 0.4
-    """... and the part of forward and backward from which that is most of it: the true cost is higher, by the above."""
+    """... and the part of forward and backward from which that is most of it: the true cost is higher, since other
+    layers (attention, recurrent ones) cost more."""
     tiny_wait_share: float = 0.1
     """Share of the step that the host waits for the device from which launching is not all that the step does."""
     larger_batch_prior: float = 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -15,10 +16,18 @@ from hotlap.records.rows import Frame, Stack
 __all__ = ["MAX_FRAMES", "MAX_STACKS", "FrameTable", "is_user_file"]
 
 MAX_FRAMES = 30
-"""Frames kept of one stack: every user frame, and the innermost :data:`LIBRARY_FRAMES` of libraries."""
+"""Frames kept of one stack: every user frame, the innermost :data:`LIBRARY_FRAMES` of libraries, and what
+:data:`TELLING` names."""
 MAX_STACKS = 2000
 """Distinct stacks; what comes later is counted under one stack named "other"."""
 LIBRARY_FRAMES = 3
+TELLING = re.compile(
+    r"^_*(?:save_(?:\w+_)?(?:checkpoint|pretrained|state|model)|(?:rotate|sort|remove|link|dump)_checkpoints?"
+    r"|maybe_log_save_evaluate|log_(?:metrics|dict)|on_log|update_train_(?:step|epoch)_metrics)$"
+)
+"""Functions by which Transformers, Lightning and Accelerate save and log: what these call in turn (a copy, a json file,
+a folder removed) does not say what it is for."""
+TELLING_FRAMES = 2
 
 
 def _library_roots() -> tuple[str, ...]:
@@ -134,11 +143,15 @@ class FrameTable:
 
     def _new_stack(self, walk: list[FrameType]) -> int:
         kept: list[int] = []
-        library = 0
+        library = telling = 0
         for frame in walk:
             kind = self.kind(frame.f_code)
-            if kind == 1 or (kind == 0 and library < LIBRARY_FRAMES):
-                library += kind == 0
+            if kind == 0 and library >= LIBRARY_FRAMES:
+                if telling >= TELLING_FRAMES or not TELLING.search(frame.f_code.co_name):
+                    continue
+                telling += 1
+            library += kind == 0
+            if kind < 2:
                 kept.append(self.number(frame))
             if len(kept) >= MAX_FRAMES:
                 break

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from hotlap.records.code_shape import CodeShape
 from hotlap.trial.attention_shape import written_out
+from hotlap.trial.growing_shape import growing_arguments, growing_by_calls, growing_in_loop
 from hotlap.trial.padding_shape import filled_up
 
 __all__ = ["find_shapes"]
 
-_GROWERS = {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "append"}
 _MAKERS = {
     "tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "eye",
     "linspace",
@@ -25,8 +25,11 @@ _OPTIONS = {
     "val_check_interval": "validation-cadence", "check_val_every_n_epoch": "validation-cadence",
     "eval_steps": "validation-cadence", "save_steps": "checkpoint-blocking",
     "every_n_train_steps": "checkpoint-blocking", "detect_anomaly": "autograd-debug",
+    "logging_steps": "logging-blocking", "log_every_n_steps": "logging-blocking",
+    "flush_logs_every_n_steps": "logging-blocking",
 }  # fmt: skip
-"""Arguments of Lightning's Trainer and ModelCheckpoint and of transformers' TrainingArguments, and their causes."""
+"""Arguments of Lightning's Trainer, ModelCheckpoint and CSVLogger and of transformers' TrainingArguments, and their
+causes."""
 _TEXT = 200
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -39,11 +42,13 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
         text = lines[node.lineno - 1].strip()[:_TEXT] if node.lineno <= len(lines) else ""
         found.append(CodeShape(kind, "", node.lineno, function, frozenset(spared), text, detail))
 
-    cut = _cut_to_length(tree)
+    for grown, name, target in growing_arguments(tree):
+        add("repeated-cat", grown, name, _span(grown), target)
+    by_calls = growing_by_calls(tree)
     for name, body in _scopes(tree):
         for use, used, detail in written_out(body):
             add("attention-by-hand", use, name, used, detail)
-        for grown, target in _growing_by_calls(body, cut):
+        for grown, target in by_calls(list(_own(body))):
             add("repeated-cat", grown, name, _span(grown), target)
         for told in (n for n in _own(body) if isinstance(n, ast.keyword) and n.arg in _OPTIONS):
             if not (isinstance(told.value, ast.Constant) and not told.value.value):  # False, None, 0: switched off
@@ -55,7 +60,7 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
             add("padding", filled, name, {filled.lineno}, what)
         batch = _batch_sizes(body)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
-            for grown, target in _growing(loop, rolling=True):
+            for grown, target in growing_in_loop(loop):
                 add("repeated-cat", grown, name, _span(grown), target)
             bound = _over_samples(loop, batch)
             if bound:
@@ -95,41 +100,6 @@ def _called(call: ast.expr) -> tuple[str, str]:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         return call.func.value.id, call.func.attr
     return "", ""
-
-
-def _growing(inside: ast.stmt, rolling: bool = False) -> Iterator[tuple[ast.Assign, str]]:
-    """``x = torch.cat([x, ...])`` and its kin; ``rolling``: ``x = torch.cat([x[1:], ...])`` too."""
-    for node in ast.walk(inside):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        module, function = _called(node.value)
-        if function not in _GROWERS or module not in ("torch", "np", "numpy") or not isinstance(node.value, ast.Call):
-            continue
-        target = ast.unparse(node.targets[0])
-        parts = [p for a in node.value.args[:2] for p in (a.elts if isinstance(a, ast.List | ast.Tuple) else [a])]
-        if rolling:
-            parts = [part.value if isinstance(part, ast.Subscript) else part for part in parts]
-        if target in (ast.unparse(part) for part in parts):
-            yield node, target
-
-
-def _growing_by_calls(body: list[ast.stmt], cut: set[str]) -> Iterator[tuple[ast.Assign, str]]:
-    """``self.x = torch.cat([self.x, ...])``: what an object keeps grows with each call, wherever the loop is."""
-    for node in _own(body):
-        if isinstance(node, ast.Assign):
-            for grown, target in _growing(node):
-                if isinstance(grown.targets[0], ast.Attribute) and target not in cut:
-                    yield grown, target
-
-
-def _cut_to_length(tree: ast.Module) -> set[str]:
-    """Attributes that some line of the file makes a part of themselves: ``self.x = self.x[-n:]``."""
-    return {
-        ast.unparse(node.targets[0])
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
-        and isinstance(node.value, ast.Subscript) and ast.unparse(node.value.value) == ast.unparse(node.targets[0])
-    }  # fmt: skip
 
 
 def _is_batch(node: ast.expr) -> bool:

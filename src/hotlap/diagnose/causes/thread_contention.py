@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.loading import Loading
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
 CAUSE = "thread-contention"
+
+
+def _by_fewer_threads(compute_s: float, loading: Loading, threads: int, keep: int) -> float:
+    """Seconds per step that ``keep`` threads can save: at most all that the workers' CPU time holds up, less what the
+    same arithmetic takes longer with fewer threads."""
+    held_up = compute_s * loading.busy_workers * max(0.0, 1.0 - loading.wait_frac - loading.sleep_frac)
+    return compute_s - max(0.0, compute_s - held_up) * threads / keep
 
 
 def find(view: View) -> Finding | None:
@@ -29,8 +37,12 @@ def find(view: View) -> Finding | None:
     too_many = threads > cores
     if demand <= view.policy.contention_frac * cores or not (too_many or (starved and threads >= cores)):
         return None
-    seconds = view.compute_s * (1.0 - cores / demand)
     keep = max(1, cores - round(busy)) if busy else cores
+    seconds = view.compute_s * (1.0 - cores / demand)
+    if loading is not None and not too_many:
+        if keep >= threads or view.share(view.times.wait_s) >= view.policy.min_data_wait_share:
+            return None  # nothing to set; or loading itself is too slow, and what it does has names of its own
+        seconds = min(seconds, _by_fewer_threads(view.compute_s, loading, threads, keep))
     evidence = {
         "torch_threads": threads, "busy_workers": busy, "cores": cores, "workers": view.workers,
         "workers_off_cpu_frac": loading.wait_frac if loading else None, "basis": "prior",

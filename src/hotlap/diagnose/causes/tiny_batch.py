@@ -22,7 +22,9 @@ def find(view: View) -> Finding | None:
     waits_s = view.seconds("sync") + view.seconds("h2d")  # a copy from pageable memory waits for the device, too
     if view.on_device and view.share(waits_s) > view.policy.tiny_wait_share:
         return None
-    calls_s = min(view.compute_s, modules * view.times.micro * view.policy.module_call_s)
+    costly = min(modules, 2 * (facts.get("conv_layers") or 0))  # a convolution usually comes with a norm
+    each_s = costly * view.policy.conv_call_s + (modules - costly) * view.policy.module_call_s
+    calls_s = min(view.compute_s, view.times.micro * each_s)
     if calls_s < view.policy.tiny_calls_frac * view.compute_s:
         return None
     update_s = view.seconds("optimizer") + view.seconds("zero_grad")
