@@ -107,10 +107,14 @@ class Policy:
     """Fewer parameter tensors make no loop worth fusing."""
     validation_grad_prior: float = 0.15
     """Part of a validation that recording its graph costs. Prior."""
-    loop_calls: float = 32.0
-    """Calls of one line per forward from which it is a Python loop of small operations."""
+    loop_calls: float = 12.0
+    """Rounds of a loop per forward from which it is a Python loop of small operations. Prior: layers of a kind that run
+    side by side, or scales, are fewer; heads, experts and steps of a sequence seldom are."""
     loop_call_s: float = 500e-6
     """Mean seconds per call above which the operations are not small (heavy layers in a loop are fine)."""
+    loop_round_s: float = 2e-3
+    """The same of all that a line calls in one round, in functions or modules of the script's: a cell of a dozen
+    operations, at the above's upper end for four of them."""
     loop_prior: float = 0.7
     """Part of such a loop that one batched call saves. Prior."""
     attention_prior: float = 0.5
