@@ -127,6 +127,9 @@ class Policy:
     """... and 0.44-0.83 with 128 to 1024, whose matrix of scores is no guest of the caches: where a step ..."""
     attention_large_bytes: int = 8 << 20
     """... touches that much new memory."""
+    samples_loop_rounds: float = 4.0
+    """Rounds that a loop over samples makes at least, where they were counted: fewer are a pyramid's three scales, or
+    two views. Prior."""
     samples_loop_prior: float = 0.7
     """Part of a loop over samples that one batched call saves. Prior."""
     cat_prior: float = 0.8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from hotlap.diagnose.rounds import Line, counted_lines
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
@@ -16,30 +16,6 @@ CAUSE = "python-loop"
 _LOOP = re.compile(r"^(?:async )?for\b.*\bin\b|^while\b")
 _MODULES = re.compile(r"\bin\s+(?:enumerate\(|zip\()?\s*(?:self\.)?\w*(?:layers|blocks|modules|stages)\b")
 """Loops over layers run a module each, one after the other."""
-Line = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """Calls per forward of one line of the user's."""
-
-    function: str
-    calls: float
-    rounds: float
-    """Of these, calls in one run of the function that the line is in."""
-
-
-def _counted(view: View) -> dict[Line, _Counted]:
-    found: dict[Line, _Counted] = {}
-    for row in view.setting_rows("step_calls"):
-        for told in row.value.get("lines") or []:
-            frame = view.timeline.frame.get(int(told[0])) if len(told) > 1 else None
-            if frame is not None:
-                line = _Counted(frame.func, float(told[1]), float(told[-1]))
-                known = found.get((frame.file, frame.line))
-                if known is None or known.rounds < line.rounds:
-                    found[frame.file, frame.line] = line
-    return found
 
 
 def _line(frame: Frame) -> Line:
@@ -58,7 +34,7 @@ def _seconds(view: View, book: StackBook, frames: Callable[[Sampled], set[Line]]
 
 def find(view: View) -> Finding | None:
     """Forward samples with a user's line in a loop of many short rounds: the innermost such line is to blame."""
-    counted = _counted(view)
+    counted = counted_lines(view)
     forward = view.stacks.phase("forward")
     total = forward.total()
     if not total or not counted:
