@@ -200,6 +200,17 @@ def test_python_loop_around_forwards() -> None:
     assert [w.line for w in causes(builder)["python-loop"].where] == [40]
 
 
+def test_the_line_of_the_loop_has_the_rounds_of_its_body() -> None:
+    header: UserLine = ("train.py", 11, "forward", "for p, t in zip(ps, ts):")
+    line: UserLine = ("train.py", 12, "forward", "counts[t][p] += 1")
+    builder = TimelineBuilder().steps(60, forward=0.01, backward=0.01)
+    builder.loop("train.py", 11, header[3]).loop("train.py", 12, header[3])
+    builder.stack("forward", 10, header).stack("forward", 40, line)
+    builder.setting("step_calls", lines=[[builder.frame(header), 1, 1.0], [builder.frame(line), 900, 900.0]])
+    found = causes(builder)["python-loop"]
+    assert [w.line for w in found.where] == [12, 11] and found.evidence["forward_share"] == 1.0
+
+
 def test_rounds_are_those_of_one_run_of_the_function() -> None:
     line: UserLine = ("train.py", 12, "forward", "outs.append(F.avg_pool1d(x, k))")
     builder = TimelineBuilder().steps(60, forward=0.01, backward=0.01).loop("train.py", 12, "for k in (3, 5, 7):")

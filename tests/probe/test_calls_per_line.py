@@ -41,7 +41,7 @@ def counted(timeline: Timeline | None) -> dict[str, list[float]]:
 
 
 def test_a_loop_around_a_cell(watched: Any) -> None:
-    timeline, _ = watched(
+    timeline, out = watched(
         CELL
         + """
 class Net(nn.Module):
@@ -56,8 +56,10 @@ def step(x):
     return model(x).sum()
 """
         + TRAIN
+        + "print(sys.gettrace(), sys.getprofile())"
     )
     lines = counted(timeline)
+    assert out == "None None\n"
     assert lines["h = self.cell(x[:, t], h)"] == [16, 16.0]
     assert lines["g = self.wx(x) + self.wh(h)"] == [16, 1.0], "two calls, in sixteen runs of the function"
     assert lines["return model(x).sum()"] == [1, 1.0]
@@ -69,7 +71,9 @@ def test_a_loop_around_forwards_and_a_criterion_without_parameters(watched: Any)
         + """
 class Criterion(nn.Module):
     def forward(self, h):
-        total = 0.0
+        total, seen = 0.0, 0
+        for value in h.flatten().tolist():
+            seen += value > 0
         for row in h:
             total = total + torch.abs(row).sum()
         return total
@@ -85,6 +89,7 @@ def step(x):
     lines = counted(timeline)
     assert lines["h = model(x[:, t], h)"] == [16, 16.0] and lines["return criterion(h)"] == [1, 1.0]
     assert lines["total = total + torch.abs(row).sum()"] == [4, 4.0]
+    assert lines["seen += value > 0"] == [32, 32.0], "a line that calls nothing"
 
 
 @pytest.mark.parametrize("how", ["torch.stack([self.head(x[:, t]) for t in range(16)])",

@@ -1,5 +1,5 @@
 """Counts, in one step of the warm-up, the calls that each of the user's lines makes in the forwards, and the forwards
-that each line makes: loops of small work."""
+that each line makes: loops of small work. Of lines that call nothing it counts how often they are run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ AT_STEP = 4
 """The step after which one step is counted; one of :data:`~hotlap.probe.recorder.LOOKS`."""
 LINES = 40
 """Lines told, the busiest first; besides the lines that call a module from outside of any."""
+MOST_RUNS = 300_000
+"""Lines run in one forward, after which they are counted no more: a second or so, once."""
 MOST = 256
 """Forwards of the step that are looked into: as many rounds tell a loop, and a profiled call takes twice its time."""
 
@@ -31,6 +33,8 @@ class _Counts:
         self.calls: dict[tuple[int, int], int] = {}
         self.begun: dict[int, int] = {}
         """How often each function was begun."""
+        self.runs: dict[tuple[int, int], tuple[int, int]] = {}
+        """By code and line: the number of the frame, and how often it was run."""
         self.outside: set[tuple[int, int]] = set()
         """Places that a forward was called from."""
 
@@ -109,12 +113,36 @@ class _Counter:
             if place not in numbers:
                 numbers[place] = frames.number(caller)
 
+        trace = self._trace()
         sys.setprofile(on_call)
+        sys.settrace(trace)
         try:
             return call()
         finally:
+            if sys.gettrace() is trace:
+                sys.settrace(None)
             if sys.getprofile() is on_call:
                 sys.setprofile(None)
+
+    def _trace(self) -> Callable[[FrameType, str, Any], Any]:
+        frames, runs = self.rec.frames, self.counts.runs
+        left = MOST_RUNS
+
+        def on_line(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal left
+            if event == "line":
+                place = (id(frame.f_code), frame.f_lineno)
+                number, n = runs.get(place) or (frames.number(frame), 0)
+                runs[place] = (number, n + 1)
+                left -= 1
+                if left < 0:
+                    frame.f_trace_lines = False
+            return on_line
+
+        def on_function(frame: FrameType, event: str, arg: Any) -> Any:
+            return on_line if left > 0 and frames.kind(frame.f_code) == 1 else None
+
+        return on_function
 
     def _told(self) -> None:
         """A backward came: keep of each line what is most."""
@@ -124,6 +152,10 @@ class _Counter:
             known = self.most.get(number, (0, 0.0, False))
             outside = known[2] or place in counts.outside
             self.most[number] = (max(known[0], calls), max(known[1], counts.rounds(place)), outside)
+        for (code, _), (number, n) in counts.runs.items():
+            rounds = n / max(1, counts.begun.get(code, 1))
+            if number not in self.most and rounds > 1.0:
+                self.most[number] = (n, rounds, False)
 
     def _emit(self) -> None:
         busiest = sorted(self.most.items(), key=lambda item: -item[1][0])

@@ -43,10 +43,10 @@ def find(view: View) -> Finding | None:
     under_s = _seconds(view, forward, lambda sample: {_line(frame) for frame in sample.user})
 
     def rounds(frame: Frame) -> float:
-        """Of the line; of its loop, where the line itself calls nothing that is counted."""
-        if (known := counted.get(_line(frame))) is not None:
+        """Of the line; of its loop, where the line is the loop's own or was not counted."""
+        known, header = counted.get(_line(frame)), forward.loop(frame)
+        if known is not None and forward.text(frame) != header:
             return known.rounds
-        header = forward.loop(frame)
         return max(
             (c.rounds for (file, line), c in counted.items()
              if file == frame.file and c.function == frame.func and forward.loops.get(f"{file}:{line}") == header),
