@@ -73,22 +73,21 @@ class _Counter:
         known = self.compiled.get(id(module))
         if known is None:  # with the module itself, so that its id stays its own
             known = self.compiled[id(module)] = (module, is_compiled(self.ctx.torch, module))
-        self._callers(sys._getframe(1))
+        self._called_from(sys._getframe(1))
         self.looked += 1
         if known[1] or self.looked > MOST or sys.getprofile() is not None or sys.gettrace() is not None:
             return call()
         return self._look_into(call)
 
-    def _callers(self, frame: FrameType | None) -> None:
+    def _called_from(self, frame: FrameType | None) -> None:
         counts = self.counts
-        while frame is not None:
-            if self.rec.frames.kind(frame.f_code) == 1:
-                place = (id(frame.f_code), frame.f_lasti)
-                counts.calls[place] = counts.calls.get(place, 0) + 1
-                counts.outside.add(place)
-                if place not in self.numbers:
-                    self.numbers[place] = self.rec.frames.number(frame)
-            frame = frame.f_back
+        caller = self.rec.frames.user_frame(frame)
+        if caller is not None:
+            place = (id(caller.f_code), caller.f_lasti)
+            counts.calls[place] = counts.calls.get(place, 0) + 1
+            counts.outside.add(place)
+            if place not in self.numbers:
+                self.numbers[place] = self.rec.frames.number(caller)
 
     def _look_into(self, call: Callable[[], Any]) -> Any:
         frames, numbers = self.rec.frames, self.numbers
@@ -147,15 +146,18 @@ class _Counter:
     def _told(self) -> None:
         """A backward came: keep of each line what is most."""
         counts, self.counts = self.counts, _Counts()
+        lines: dict[int, tuple[int, float, bool]] = {}
         for place, calls in counts.calls.items():
-            number = self.numbers[place]
-            known = self.most.get(number, (0, 0.0, False))
-            outside = known[2] or place in counts.outside
-            self.most[number] = (max(known[0], calls), max(known[1], counts.rounds(place)), outside)
+            all_calls, rounds, outside = lines.get(self.numbers[place], (0, 0.0, False))
+            rounds = max(rounds, counts.rounds(place))
+            lines[self.numbers[place]] = (all_calls + calls, rounds, outside or place in counts.outside)
         for (code, _), (number, n) in counts.runs.items():
             rounds = n / max(1, counts.begun.get(code, 1))
-            if number not in self.most and rounds > 1.0:
-                self.most[number] = (n, rounds, False)
+            if number not in lines and rounds > 1.0:
+                lines[number] = (n, rounds, False)
+        for number, (calls, rounds, outside) in lines.items():
+            most = self.most.get(number, (0, 0.0, False))
+            self.most[number] = (max(most[0], calls), max(most[1], rounds), most[2] or outside)
 
     def _emit(self) -> None:
         busiest = sorted(self.most.items(), key=lambda item: -item[1][0])
