@@ -97,8 +97,14 @@ class Forwards:
             fresh = self.loads is not None and self.loads.has_fresh()
             if self.rec.step_index == 0 and not self.rec.micro:
                 self.rec.not_yet()
-            elif (fresh or not module.training) and self.rec.cur is None and self.validations.trained(module):
-                self.validations.begin(sys._getframe(3), False)
+            elif self.rec.cur is None and self.validations.trained(module):
+                caller = sys._getframe(3)
+                if fresh or not module.training:
+                    self.validations.begin(caller, False)
+                elif self.validations.evaluates(caller):
+                    self.validations.begin(caller, False)
+                    if self.rec.detail is not None:
+                        self.rec.detail.never = True  # in brief nobody looks at forwards: the next would not be seen
         else:
             self.rec.sign_of_training()
         if graded and not points.validating:
