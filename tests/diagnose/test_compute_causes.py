@@ -118,6 +118,25 @@ def test_samples_loop_is_told_once() -> None:
     assert set(causes(both)) == {"samples-loop"}
 
 
+def test_a_comprehension_over_samples_is_no_other_loop() -> None:
+    text = "return torch.stack([self.net(x[i]) for i in range(len(x))])"
+    line = ("train.py", 25, "forward", text)
+    both = TimelineBuilder().steps(60, forward=0.01, backward=0.01).loop("train.py", 25, "for i in range(len(x))")
+    both.stack("forward", 50, line).setting("step_calls", lines=[[both.frame(line), 100, 100.0]])
+    both.shape("samples-loop", line, 25, detail="range(len(x))")
+    assert set(causes(both)) == {"samples-loop"}
+
+
+def test_few_rounds_are_no_samples() -> None:
+    def pyramid(rounds: float) -> TimelineBuilder:
+        line = ("train.py", 25, "loss", "total += self.one(outs[i], y)")
+        builder = TimelineBuilder().steps(60, forward=0.01, backward=0.01).stack("forward", 50, line)
+        builder.setting("step_calls", lines=[[builder.frame(line), 8 * rounds, rounds]])
+        return builder.shape("samples-loop", ("train.py", 24, "loss", "for i in range(len(outs)):"), 25)
+
+    assert "samples-loop" not in causes(pyramid(3)) and "samples-loop" in causes(pyramid(8))
+
+
 def test_repeated_cat() -> None:
     found = causes(shaped("repeated-cat", phase="residual", residual=0.004))["repeated-cat"]
     assert found.seconds_per_step == pytest.approx(0.8 * 0.002) and found.phase == "residual"

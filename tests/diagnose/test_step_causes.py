@@ -165,6 +165,57 @@ def test_python_loop() -> None:
     assert "python-loop" not in causes(looping("for t in range(T):", 4))
     assert "python-loop" not in causes(looping("for layer in self.layers:", 40))
     assert "python-loop" not in causes(looping("for t in range(T):", 40, forward=0.5)), "heavy calls are no small loop"
+    assert "python-loop" in causes(looping("for k in range(16)", 16, forward=0.005)), (
+        "a comprehension's header, of few rounds"
+    )
+
+
+def cell_in_a_loop(rounds: float, forward: float = 0.01) -> TimelineBuilder:
+    """A loop around a cell that is a module of its own, in a training step that runs once per batch."""
+    step: UserLine = ("train.py", 80, "main", "loss = lossf(model(x), y)")
+    loop: UserLine = ("train.py", 25, "forward", "h = self.cell(x[:, t], h)")
+    gates: UserLine = ("train.py", 9, "forward", "g = self.wx(x) + self.wh(h)")
+    state: UserLine = ("train.py", 10, "forward", "h = torch.tanh(g)")
+    builder = TimelineBuilder().steps(60, forward=forward, backward=0.01)
+    builder.loop("train.py", 80, "for x, y in loader:").loop("train.py", 25, "for t in range(T):")
+    builder.stack("forward", 30, step, loop, gates).stack("forward", 20, step, loop, state)
+    lines = [[step, 1.0, 1.0], [loop, rounds, rounds], [gates, 2 * rounds, 2.0], [state, rounds, 1.0]]
+    return builder.setting("step_calls", lines=[[builder.frame(line), *counts] for line, *counts in lines])
+
+
+def test_python_loop_around_a_module_of_its_own() -> None:
+    found = causes(cell_in_a_loop(24))["python-loop"]
+    assert [w.line for w in found.where] == [25] and found.evidence["loop"] == "for t in range(T):"
+    assert found.evidence["forward_share"] == 1.0 and "24 rounds" in found.detail
+    assert "python-loop" not in causes(cell_in_a_loop(6))
+    assert "python-loop" not in causes(cell_in_a_loop(24, forward=0.06)), "rounds of 2.5 ms are no small work"
+
+
+def test_python_loop_around_forwards() -> None:
+    line: UserLine = ("train.py", 40, "step", "out, h = decoder(token, h)")
+    inner: UserLine = ("train.py", 12, "forward", "return self.out(x), h")
+    builder = TimelineBuilder().steps(60, forward=0.01, backward=0.01).loop("train.py", 40, "for t in range(20):")
+    builder.stack("forward", 50, line, inner)
+    builder.setting("step_calls", lines=[[builder.frame(line), 20, 20.0], [builder.frame(inner), 20, 1.0]])
+    assert [w.line for w in causes(builder)["python-loop"].where] == [40]
+
+
+def test_the_line_of_the_loop_has_the_rounds_of_its_body() -> None:
+    header: UserLine = ("train.py", 11, "forward", "for p, t in zip(ps, ts):")
+    line: UserLine = ("train.py", 12, "forward", "counts[t][p] += 1")
+    builder = TimelineBuilder().steps(60, forward=0.01, backward=0.01)
+    builder.loop("train.py", 11, header[3]).loop("train.py", 12, header[3])
+    builder.stack("forward", 10, header).stack("forward", 40, line)
+    builder.setting("step_calls", lines=[[builder.frame(header), 1, 1.0], [builder.frame(line), 900, 900.0]])
+    found = causes(builder)["python-loop"]
+    assert [w.line for w in found.where] == [12, 11] and found.evidence["forward_share"] == 1.0
+
+
+def test_rounds_are_those_of_one_run_of_the_function() -> None:
+    line: UserLine = ("train.py", 12, "forward", "outs.append(F.avg_pool1d(x, k))")
+    builder = TimelineBuilder().steps(60, forward=0.01, backward=0.01).loop("train.py", 12, "for k in (3, 5, 7):")
+    builder.stack("forward", 50, line).setting("step_calls", lines=[[builder.frame(line), 24, 3.0]])
+    assert "python-loop" not in causes(builder), "three scales in each of eight blocks"
 
 
 def test_the_operations_of_a_loop_are_too_small_for_bf16() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from hotlap.records.rows import PHASES
 
 
@@ -135,6 +137,54 @@ def test_no_train_and_no_eval_call_is_still_seen_as_validation(watched: Any) -> 
     assert [e.d["batches"] for e in events] == [2, 2]
     assert [row.lo_n for row in timeline.step] == [1, 0, 0, 0] * 3
     assert all(row.s == 8 for row in timeline.step)
+
+
+EVERY_FIFTH = """
+model, lossf = net(), nn.CrossEntropyLoss()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(64, 4), torch.randint(0, 2, (64,))
+for i in range(200):
+    opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    CALL
+"""
+
+
+@pytest.mark.parametrize("name", ["evaluate", "validation_loss", "accuracy"])
+def test_a_function_that_evaluates_needs_no_eval_mode(watched: Any, name: str) -> None:
+    function = f"""
+def {name}(model, x):
+    with torch.no_grad():
+        return [model(part) for part in x.split(16)]
+"""
+    timeline, _ = watched(function + EVERY_FIFTH.replace("CALL", f"if i % 5 == 4: {name}(model, x)"))
+    events = [e for e in timeline.event if e.kind == "validation"]
+    assert 39 <= len(events) <= 40 and {e.d["grad_mode"] for e in events} == {0.0}
+    assert phase(timeline, "validation") > 0 and timeline.n_steps == 200
+
+
+def test_a_forward_without_gradients_in_training_is_no_validation(watched: Any) -> None:
+    function = """
+def latest_targets(model, x):
+    with torch.no_grad():
+        return model(x)
+"""
+    timeline, _ = watched(function + EVERY_FIFTH.replace("CALL", "latest_targets(model, x)"))
+    assert not [e for e in timeline.event if e.kind == "validation"]
+
+
+@pytest.mark.parametrize(("name", "events"), [("evaluate", 4), ("pseudo_labels", 0)])
+def test_validating_an_average_of_the_weights(watched: Any, name: str, events: int) -> None:
+    function = f"""
+import copy
+def {name}(teacher, x):
+    teacher.eval()
+    with torch.no_grad():
+        return teacher(x)
+teacher = copy.deepcopy(net()).requires_grad_(False)
+"""
+    timeline, _ = watched(function + EVERY_FIFTH.replace("CALL", f"if i % 50 == 49: {name}(teacher, x)"))
+    found = [e for e in timeline.event if e.kind == "validation"]
+    assert len(found) in (events, max(0, events - 1)), "the last is open when the script ends"
 
 
 def test_validation_that_records_a_graph_is_told(watched: Any) -> None:

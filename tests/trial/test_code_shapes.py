@@ -143,6 +143,44 @@ def test_other_loops_are_no_samples() -> None:
     assert kinds("for layer in self.layers:\n    x = layer(x)") == set()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.stack([self.net(x[i]) for i in range(len(x))])",
+        "return sum(crit(out[i : i + 1], y[i : i + 1]) for i in range(x.size(0)))",
+        "for image, truth in zip(images, truths):\n    loss += crit(model(image[None]), truth)",
+        "for i, image in enumerate(images):\n    loss = loss + crit(model(image.unsqueeze(0)), truths[i])",
+        "for image in images:\n    out = model(image[None, :])\n    outs.append(out)",
+        "return [self.net(image.unsqueeze(dim=0)) for image in images]",
+        "for i in range(len(x)):\n    out = torch.cat([out, self.net(x[i])])",
+        "for i in range(len(x)):\n    (crit(net(x[i]), y[i]) / 8).backward()",
+    ],
+)
+def test_samples_by_comprehension_and_by_themselves(body: str) -> None:
+    assert "samples-loop" in kinds(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in range(len(self.layers)):\n    y = self.layers[i](x)",
+        "for i in range(len(layers)):\n    y = layers[i](x) + skips[i]",
+        "for k in range(self.query.shape[0]):\n    outs.append(x @ self.query[k])",
+        "for t in range(x.shape[0]):\n    h = self.cell(x[t], h)",
+        "for t in range(x.shape[0]):\n    g = self.wx(x[t]) + self.wh(h)\n    h = torch.tanh(g)",
+        "for x_t in x:\n    out, h = self.gru(x_t.unsqueeze(0), h)",
+        "for i in range(len(batches)):\n    loss = net(batches[i])\n    loss.backward()\n    opt.step()",
+        "for x, y in samples:\n    crit(net(x[None]), y[None]).backward()\n    opt.step()",
+        "for i in range(len(x) // 8):\n    out.append(net(x[i]))",
+        "return torch.cat([image[None] for image in images])",
+        "for image in images:\n    out.append(image.unsqueeze(0))",
+        "return [x[i] for i in range(len(x))]",
+    ],
+)
+def test_layers_steps_and_batches_are_no_samples(body: str) -> None:
+    assert "samples-loop" not in kinds(body)
+
+
 def test_tensors_made_on_the_host() -> None:
     assert kinds("mask = torch.zeros(3, 3).to(x.device)") == {"host-tensors"}
     assert kinds("mask = torch.zeros(3, 3, device=x.device)") == set()

@@ -165,5 +165,5 @@ def test_lines_and_their_loops_are_added(tmp_path: Path) -> None:
         f"{file}:2": "total = 0", f"{file}:4": "total += x", f"{file}:6": "for z in q]", f"{file}:8": "return z",
     }  # fmt: skip
     assert timeline.loops == {
-        f"{file}:2": "for epoch in range(3):", f"{file}:4": "for x in data:", f"{file}:6": "y = [f(z)",
+        f"{file}:2": "for epoch in range(3):", f"{file}:4": "for x in data:", f"{file}:6": "for z in q",
     }  # fmt: skip

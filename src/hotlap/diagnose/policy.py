@@ -113,10 +113,14 @@ class Policy:
     """Fewer parameter tensors make no loop worth fusing."""
     validation_grad_prior: float = 0.15
     """Part of a validation that recording its graph costs. Prior."""
-    loop_calls: float = 32.0
-    """Calls of one line per forward from which it is a Python loop of small operations."""
+    loop_calls: float = 12.0
+    """Rounds of a loop per forward from which it is a Python loop of small operations. Prior: layers of a kind that run
+    side by side, or scales, are fewer; heads, experts and steps of a sequence seldom are."""
     loop_call_s: float = 500e-6
     """Mean seconds per call above which the operations are not small (heavy layers in a loop are fine)."""
+    loop_round_s: float = 2e-3
+    """The same of all that a line calls in one round, in functions or modules of the script's: a cell of a dozen
+    operations, at the above's upper end for four of them."""
     loop_prior: float = 0.7
     """Part of such a loop that one batched call saves. Prior."""
     attention_prior: float = 0.5
@@ -129,6 +133,9 @@ class Policy:
     """... and 0.44-0.83 with 128 to 1024, whose matrix of scores is no guest of the caches: where a step ..."""
     attention_large_bytes: int = 8 << 20
     """... touches that much new memory."""
+    samples_loop_rounds: float = 4.0
+    """Rounds that a loop over samples makes at least, where they were counted: fewer are a pyramid's three scales, or
+    two views. Prior."""
     samples_loop_prior: float = 0.7
     """Part of a loop over samples that one batched call saves. Prior."""
     cat_prior: float = 0.8

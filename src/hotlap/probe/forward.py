@@ -37,8 +37,8 @@ class Forwards:
         """Outermost training calls of roots so far."""
         self.autocast: str | None = None
         """Data type of the last autocast region that a root's training call ran in."""
-        self.around_once: Callable[[Callable[[], Any], Any], Any] | None = None
-        """Runs the next training call of a root instead (counts the calls of each line)."""
+        self.around: Callable[[Callable[[], Any], Any], Any] | None = None
+        """Runs training calls instead, while it is set (counts the calls of each line)."""
         self._grad_enabled = ctx.torch.is_grad_enabled
         self._unseen = ctx.torch._C.DisableTorchFunction
         """A context in which no torch function mode or subclass of the script's sees what Hotlap asks."""
@@ -76,9 +76,8 @@ class Forwards:
         try:
             if points.around_forward:
                 return self._chain(original, module)(*args, **kwargs)
-            if self.around_once is not None and root and graded and not validating:
-                around, self.around_once = self.around_once, None
-                return around(functools.partial(original, module, *args, **kwargs), module)
+            if self.around is not None and graded and not validating:
+                return self.around(functools.partial(original, module, *args, **kwargs), module)
             return original(module, *args, **kwargs)
         finally:
             self.depth = 0
@@ -98,8 +97,14 @@ class Forwards:
             fresh = self.loads is not None and self.loads.has_fresh()
             if self.rec.step_index == 0 and not self.rec.micro:
                 self.rec.not_yet()
-            elif (fresh or not module.training) and self.rec.cur is None and self.validations.trained(module):
-                self.validations.begin(sys._getframe(3), False)
+            elif self.rec.cur is None and self.validations.trained(module):
+                caller = sys._getframe(3)
+                if fresh or not module.training:
+                    self.validations.begin(caller, False)
+                elif self.validations.evaluates(caller):
+                    self.validations.begin(caller, False)
+                    if self.rec.detail is not None:
+                        self.rec.detail.never = True  # in brief nobody looks at forwards: the next would not be seen
         else:
             self.rec.sign_of_training()
         if graded and not points.validating:
@@ -154,7 +159,7 @@ def install(ctx: Context, validations: Validations) -> Forwards:
                 or found[0]() is not self
                 or rec.step_start is None
                 or points.validating
-                or state.around_once is not None
+                or state.around is not None
                 or not graded()
             ):
                 return state.outermost(original, self, args, kwargs)

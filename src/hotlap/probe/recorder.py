@@ -59,6 +59,8 @@ class DetailRows(Protocol):
 
     open: bool
     """Whether there is such a row now."""
+    never: bool
+    """All steps are measured in full."""
 
     def close(self, now: int) -> None: ...
     def tear(self) -> None: ...

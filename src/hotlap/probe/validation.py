@@ -1,13 +1,16 @@
 """Where a validation begins and ends.
 
 It begins when a trained module is put in eval mode, or at a forward of one without gradients that reads from a fresh
-loader; it ends when the module is put back in train mode, or when training visibly goes on. Only what certainly
-belonged to the validation stays booked on it: batches that training then used are given back.
+loader or is run by a function that says it evaluates. A copy of a trained module (an average of its weights) that is
+put in eval mode begins one in such a function alone, for a teacher may be put in eval mode in every step. It ends when
+the module is put back in train mode, or when training visibly goes on. Only what certainly belonged to the validation
+stays booked on it: batches that training then used are given back.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import weakref
 from threading import get_ident
@@ -24,6 +27,9 @@ __all__ = ["MAX_EVENTS", "Validations", "install"]
 
 MAX_EVENTS = 20_000
 """Event rows of one kind that are written; later ones are in the steps' phases only."""
+
+_EVALUATES = re.compile(r"(?:^|_)(?:eval(?:uat\w+)?|val|valid(?:at\w+)?|test|accuracy)(?:_|$)")
+"""Functions that say that they evaluate, in whole words: `evaluate`, `test_accuracy`; not `latest`, nor `score`."""
 
 
 class Validations:
@@ -44,7 +50,7 @@ class Validations:
     def _clear(self) -> None:
         self.begun = 0
         self.last = 0
-        self.explicit = False
+        self.explicit = self.by_copy = False
         self.stack: int | None = None
         self.batches = self.wait_ns = self.forward_ns = self.forwards = 0
         self.graded = False
@@ -62,6 +68,19 @@ class Validations:
         owns = any(id(p) in self.parameters for p in parameters_of(module))
         self._owners[id(module)] = (weakref.ref(module), len(self.parameters), owns)
         return owns
+
+    def evaluates(self, frame: FrameType | None) -> bool:
+        """Whether the user's function that is at work says by its name that it evaluates."""
+        user = self.rec.frames.user_frame(frame)
+        while user is not None and user.f_code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
+            user = self.rec.frames.user_frame(user.f_back)
+        return user is not None and _EVALUATES.search(user.f_code.co_name) is not None
+
+    def is_copy(self, module: Any) -> bool:
+        """Whether the module is built like one that is trained: of its class, with as many parameters."""
+        found = (root() for root in self.points.roots.values())
+        like = [root for root in found if type(root) is type(module) and self.trained(root)]
+        return bool(like) and len(list(parameters_of(module))) in {len(list(parameters_of(root))) for root in like}
 
     def begin(self, frame: FrameType | None, explicit: bool) -> None:
         """Open a validation now, unless a phase is open that it would have to interrupt."""
@@ -106,7 +125,7 @@ class Validations:
     def forwarded(self, spent: int, graded: bool, ours: bool) -> None:
         """A module was called (``ours``: a trained one). Without gradients it proves that the validation goes on."""
         self.tail_forward += spent
-        if ours:
+        if ours or self.by_copy:
             self.forwards += 1
             self.graded = self.graded or graded
         if not graded:
@@ -178,8 +197,12 @@ def install(ctx: Context) -> Validations:
         if mode and ctx.points.validating:
             if found.trained(module):
                 found.end_by_train()
-        elif not mode and not ctx.points.validating and rec.cur is None and found.trained(module):
-            found.begin(frame, True)
+        elif not mode and not ctx.points.validating and rec.cur is None:
+            if found.trained(module):
+                found.begin(frame, True)
+            elif found.evaluates(frame) and found.is_copy(module):
+                found.begin(frame, True)
+                found.by_copy = ctx.points.validating
 
     @functools.wraps(original)
     def train(self: Any, mode: bool = True) -> Any:

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from hotlap.records.code_shape import CodeShape
 from hotlap.trial.attention_shape import written_out
 from hotlap.trial.growing_shape import growing_arguments, growing_by_calls, growing_in_loop
+from hotlap.trial.loop_headers import Comprehension
 from hotlap.trial.padding_shape import filled_up
+from hotlap.trial.sample_loops import batch_sizes, over_samples
 
 __all__ = ["find_shapes"]
 
@@ -58,13 +60,15 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
                 add("precision", node, name, _span(node), "float64")
         for filled, what in filled_up(_own(body)) if name != "forward" else ():
             add("padding", filled, name, {filled.lineno}, what)
-        batch = _batch_sizes(body)
+        batch = batch_sizes(_own(body))
+        for loop in (n for n in _own(body) if isinstance(n, ast.For | Comprehension)):
+            bound = over_samples(loop, batch)
+            if bound:
+                work = loop.body if isinstance(loop, ast.For) else [loop]
+                add("samples-loop", loop, name, {line for part in work for line in _span(part)}, bound)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
             for grown, target in growing_in_loop(loop):
                 add("repeated-cat", grown, name, _span(grown), target)
-            bound = _over_samples(loop, batch)
-            if bound:
-                add("samples-loop", loop, name, {line for s in loop.body for line in _span(s)}, bound)
             for made in _host_made(loop):
                 add("host-tensors", made, name, _span(made), ast.unparse(made)[:60])
         if name == "forward":
@@ -100,45 +104,6 @@ def _called(call: ast.expr) -> tuple[str, str]:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         return call.func.value.id, call.func.attr
     return "", ""
-
-
-def _is_batch(node: ast.expr) -> bool:
-    """``x.shape[0]``, ``x.size(0)`` or ``len(x)``."""
-    return ast.unparse(node).endswith((".shape[0]", ".size(0)")) or ast.unparse(node).startswith("len(")
-
-
-def _batch_sizes(body: list[ast.stmt]) -> set[str]:
-    """Names that hold the number of samples: ``B = x.shape[0]``, ``B, T, C = x.shape``."""
-    names = set()
-    for node in _own(body):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        target, value = node.targets[0], node.value
-        if isinstance(target, ast.Name) and _is_batch(value):
-            names.add(target.id)
-        first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
-        if isinstance(first, ast.Name) and ast.unparse(value).endswith((".shape", ".size()")):
-            names.add(first.id)
-    return names
-
-
-def _over_samples(loop: ast.AST, batch: set[str]) -> str:
-    """The bound of ``for i in range(<batch size>)`` whose body indexes by ``i``; empty for another loop."""
-    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.Call):
-        return ""
-    if not (isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range" and len(loop.iter.args) == 1):
-        return ""
-    bound = loop.iter.args[0]
-    if not (_is_batch(bound) or (isinstance(bound, ast.Name) and bound.id in batch)):
-        return ""
-    index = loop.target.id
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Subscript):
-            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
-            lower = first.lower if isinstance(first, ast.Slice) else first
-            if isinstance(lower, ast.Name) and lower.id == index and isinstance(node.ctx, ast.Load):
-                return ast.unparse(loop.iter)
-    return ""
 
 
 def _doubles(statement: ast.AST) -> bool:

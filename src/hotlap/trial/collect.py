@@ -11,6 +11,7 @@ from pathlib import Path
 from hotlap.records.code_shape import CodeShape
 from hotlap.records.timeline import Timeline
 from hotlap.trial.code_shapes import find_shapes
+from hotlap.trial.loop_headers import loops_of
 
 __all__ = ["annotate"]
 
@@ -21,16 +22,16 @@ MOST_TEXT = 200
 @dataclass
 class _File:
     lines: list[str] = field(default_factory=list)
-    loops: list[tuple[int, int, int]] = field(default_factory=list)
-    """(first line, last line, line of the header), outer loops before inner ones."""
+    loops: list[tuple[int, int, str]] = field(default_factory=list)
+    """(first line, last line, header), outer loops before inner ones."""
     functions: list[tuple[int, int]] = field(default_factory=list)
     """(first line, last line) of each body."""
     shapes: list[CodeShape] = field(default_factory=list)
 
-    def loop_around(self, line: int) -> int | None:
-        """Line of the innermost loop's header. A loop around a function does not repeat the function's lines."""
+    def loop_around(self, line: int) -> str | None:
+        """The innermost loop's header. A loop around a function does not repeat the function's lines."""
         inner = max((first for first, last in self.functions if first <= line <= last), default=0)
-        found = [at for first, last, at in self.loops if inner <= first <= line <= last]
+        found = [header for first, last, header in self.loops if inner <= first <= line <= last]
         return found[-1] if found else None
 
 
@@ -58,7 +59,7 @@ def annotate(timeline: Timeline, texts: Mapping[str, str] | None = None) -> Time
                 part.source[key] = timeline.source[key] = file.lines[frame.line - 1].strip()[:MOST_TEXT]
             header = file.loop_around(frame.line)
             if header is not None:
-                part.loops[key] = timeline.loops[key] = file.lines[header - 1].strip()[:MOST_TEXT]
+                part.loops[key] = timeline.loops[key] = header[:MOST_TEXT]
     _kept_lines(timeline, files)
     return timeline
 
@@ -96,19 +97,7 @@ def _parsed(text: str) -> _File:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return _File(lines)
-    return _File(lines, _loops(tree), _bodies(tree), find_shapes(tree, lines))
-
-
-def _loops(tree: ast.Module) -> list[tuple[int, int, int]]:
-    """Lines that each loop repeats: its header and body, a comprehension as a whole."""
-    found: list[tuple[int, int, int]] = []
-    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            found.append((node.lineno, node.body[-1].end_lineno or node.lineno, node.lineno))
-        elif isinstance(node, comprehensions):
-            found.append((node.lineno, node.end_lineno or node.lineno, node.lineno))
-    return sorted(found, key=lambda loop: (loop[0], -loop[1]))
+    return _File(lines, loops_of(tree, lines), _bodies(tree), find_shapes(tree, lines))
 
 
 def _bodies(tree: ast.Module) -> list[tuple[int, int]]:

@@ -1,76 +1,85 @@
-"""python-loop: a Python loop of small operations inside the forward."""
+"""python-loop: a Python loop of small operations inside the forward, or around forwards."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from hotlap.diagnose.stacks import Sampled
+from hotlap.diagnose.rounds import Line, counted_lines
+from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
+from hotlap.records.rows import Frame
 
 CAUSE = "python-loop"
 
 _LOOP = re.compile(r"^(?:async )?for\b.*\bin\b|^while\b")
-_MODULES = re.compile(r"\bin\s+(?:enumerate\(|zip\()?\s*(?:self\.)?\w*(?:layers|blocks|modules|stages|heads|convs)\b")
-"""Loops over layers run a module each: fine, unless the calls are many and small."""
+_MODULES = re.compile(r"\bin\s+(?:enumerate\(|zip\()?\s*(?:self\.)?\w*(?:layers|blocks|modules|stages)\b")
+"""Loops over layers run a module each, one after the other."""
 
 
-def _calls(view: View) -> dict[tuple[str, int], float]:
-    """Calls per forward by user's line."""
-    calls: dict[tuple[str, int], float] = {}
-    for row in view.setting_rows("step_calls"):
-        for pair in row.value.get("lines") or []:
-            frame = view.timeline.frame.get(int(pair[0])) if len(pair) == 2 else None
-            if frame is not None:
-                key = (frame.file, frame.line)
-                calls[key] = max(calls.get(key, 0.0), float(pair[1]))
-    return calls
+def _line(frame: Frame) -> Line:
+    return frame.file, frame.line
+
+
+def _seconds(view: View, book: StackBook, frames: Callable[[Sampled], set[Line]]) -> dict[Line, float]:
+    """Seconds per forward by line: each sample counts for the lines that ``frames`` gives."""
+    each_s = view.seconds("forward") / max(1.0, view.times.micro) / max(1, book.total())
+    line_s: dict[Line, float] = {}
+    for sample in book.samples:
+        for line in frames(sample):
+            line_s[line] = line_s.get(line, 0.0) + each_s * sample.count
+    return line_s
 
 
 def find(view: View) -> Finding | None:
-    """Forward samples whose blamed line lies in a loop of many short calls."""
-    calls = _calls(view)
+    """Forward samples with a user's line in a loop of many short rounds: the innermost such line is to blame."""
+    counted = counted_lines(view)
     forward = view.stacks.phase("forward")
     total = forward.total()
-    if not total or not calls:
+    if not total or not counted:
         return None
-    forward_s = view.seconds("forward")
-    line_s: dict[tuple[str, int], float] = {}
-    for sample in forward.samples:
-        if (frame := sample.blamed) is not None:
-            key = (frame.file, frame.line)
-            line_s[key] = line_s.get(key, 0.0) + forward_s * sample.count / total
+    own_s = _seconds(view, forward, lambda sample: {_line(sample.blamed)} if sample.blamed is not None else set())
+    under_s = _seconds(view, forward, lambda sample: {_line(frame) for frame in sample.user})
 
-    def small_loop(sample: Sampled) -> bool:
-        frame = sample.blamed
-        if frame is None:
-            return False
-        header, key = forward.loop(frame), (frame.file, frame.line)
-        if not _LOOP.search(header) or _MODULES.search(header):
-            return False
-        inside = [
-            n
-            for (file, line), n in calls.items()
-            if file == frame.file and forward.loops.get(f"{file}:{line}") == header
-        ]
-        count = calls.get(key) or max(inside, default=0.0)
-        micro = max(1.0, view.times.micro)
-        return count >= view.policy.loop_calls and line_s[key] / micro / count <= view.policy.loop_call_s
+    def rounds(frame: Frame) -> float:
+        """Of the line; of its loop, where the line is the loop's own or was not counted."""
+        known, header = counted.get(_line(frame)), forward.loop(frame)
+        if known is not None and forward.text(frame) != header:
+            return known.rounds
+        return max(
+            (c.rounds for (file, line), c in counted.items()
+             if file == frame.file and c.function == frame.func and forward.loops.get(f"{file}:{line}") == header),
+            default=0.0,
+        )  # fmt: skip
 
-    book = forward.where(small_loop)
-    loop_s = forward_s * book.total() / total
-    backward_s = view.seconds("backward") * book.total() / total
-    where = book.lines(view.policy.max_where)
+    def looping(sample: Sampled) -> Frame | None:
+        inner = sample.blamed
+        for frame in reversed(sample.user):
+            header, n = forward.loop(frame), rounds(frame)
+            if inner is None or n < view.policy.loop_calls or not _LOOP.search(header) or _MODULES.search(header):
+                continue
+            known, own = counted.get(_line(frame)), counted.get(_line(inner))
+            calls = max(n, known.calls if known else 0.0)
+            small = own_s[_line(inner)] / max(calls, own.calls if own else 0.0) <= view.policy.loop_call_s
+            if small and (frame is inner or under_s[_line(frame)] / calls <= view.policy.loop_round_s):
+                return frame
+        return None
+
+    book = forward.where(lambda sample: looping(sample) is not None)
+    where = book.lines(view.policy.max_where, looping)
     if not where:
         return None
-    count = calls.get((where[0].file, where[0].line), view.policy.loop_calls)
-    header = forward.loops.get(f"{where[0].file}:{where[0].line}", "").strip()
+    share = book.total() / total
+    seconds = (view.seconds("forward") + view.seconds("backward")) * share
+    first = next(f for s in book.samples if (f := looping(s)) and _line(f) == (where[0].file, where[0].line))
+    header, count = forward.loop(first), rounds(first)
     evidence = {
-        "forward_share": book.total() / total, "calls_per_forward": count, "loop": header, "basis": "prior",
+        "forward_share": share, "calls_per_forward": count, "loop": header, "basis": "prior",
         "prior": view.policy.loop_prior, **view.stack_evidence(book),
     }  # fmt: skip
     return view.finding(
-        CAUSE, (loop_s + backward_s) * view.policy.loop_prior,
+        CAUSE, seconds * view.policy.loop_prior,
         f"Replace the loop `{header}` at {where[0].file}:{where[0].line} by one batched operation, or compile it.",
-        where, detail=f"{count:.0f} calls per forward", phase="forward", evidence=evidence,
+        where, detail=f"{count:.0f} rounds per forward", phase="forward", evidence=evidence,
     )  # fmt: skip
