@@ -61,11 +61,11 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
         for filled, what in filled_up(_own(body)) if name != "forward" else ():
             add("padding", filled, name, {filled.lineno}, what)
         batch = batch_sizes(_own(body))
-        for loop in (n for n in _own(body) if isinstance(n, ast.For | Comprehension)):
-            bound = over_samples(loop, batch)
+        for each in (n for n in _own(body) if isinstance(n, ast.For | Comprehension)):
+            bound = over_samples(each, batch)
             if bound:
-                work = loop.body if isinstance(loop, ast.For) else [loop]
-                add("samples-loop", loop, name, {line for part in work for line in _span(part)}, bound)
+                work = each.body if isinstance(each, ast.For) else [each]
+                add("samples-loop", each, name, {line for part in work for line in _span(part)}, bound)
         for loop in (n for n in _own(body) if isinstance(n, ast.For | ast.AsyncFor | ast.While)):
             for grown, target in growing_in_loop(loop):
                 add("repeated-cat", grown, name, _span(grown), target)
