@@ -6,18 +6,13 @@ import re
 
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.records.rows import Frame
+from hotlap.records.trainer_calls import LOGS, SAVES
 
 __all__ = ["RUNS_TEXT", "below", "is_framework", "trainer_logs", "trainer_saves"]
 
 RUNS_TEXT = re.compile(r"\.(?:fit|train)\(")
 """A line of the script's that may have such a trainer run all steps."""
 _TRAINERS = {"lightning", "pytorch_lightning", "lightning_fabric", "transformers", "accelerate"}
-_SAVES = re.compile(
-    r"^_*save_(?:\w+_)?(?:checkpoint|pretrained|state|model)$|^_*(?:rotate|sort|remove|link|dump)_checkpoints?$"
-)
-"""Functions that save and tidy checkpoints ..."""
-_LOGS = re.compile(r"^_*(?:maybe_log_save_evaluate|log_(?:metrics|dict)|on_log|update_train_(?:step|epoch)_metrics)$")
-"""... and that log. The probe keeps both, however far in (probe/frames.py)."""
 
 
 def below(sample: Sampled) -> tuple[Frame, ...]:
@@ -32,12 +27,12 @@ def _in_trainer(frame: Frame) -> bool:
 
 def trainer_saves(sample: Sampled) -> bool:
     """Whether a library saves a checkpoint."""
-    return any(not frame.user and _SAVES.search(frame.func) for frame in sample.frames)
+    return any(not frame.user and SAVES.search(frame.func) for frame in sample.frames)
 
 
 def trainer_logs(sample: Sampled) -> bool:
     """Whether a trainer logs; not what a callback of the user's does then."""
-    return any(_in_trainer(frame) and _LOGS.search(frame.func) for frame in below(sample))
+    return any(_in_trainer(frame) and LOGS.search(frame.func) for frame in below(sample))
 
 
 def is_framework(book: StackBook, sample: Sampled) -> bool:

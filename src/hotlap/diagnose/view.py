@@ -85,11 +85,15 @@ class View:
     @property
     def compute_bound(self) -> float:
         """0..1: how far compute, not dispatch, takes a step's forward and backward. 1 on a device."""
+        return self.bound_by_compute(self.compute_s, model_facts(self.timeline).get("modules") or 0)
+
+    def bound_by_compute(self, seconds: float, modules: float, part: float = 1.0) -> float:
+        """The same of ``seconds`` in so many modules. ``part``: what of forward and backward that is."""
         if self.on_device:
             return 1.0
-        low, high = self.policy.small_module_s, self.policy.full_module_s
-        modules = max(model_facts(self.timeline).get("modules") or 0, self.policy.few_modules)
-        return min(1.0, max(0.0, (self.compute_s / modules - low) / (high - low)))
+        low, high = self.policy.small_module_s * part, self.policy.full_module_s * part
+        each_s = seconds / max(modules, self.policy.few_modules)
+        return min(1.0, max(0.0, (each_s - low) / (high - low)))
 
     @property
     def torch_threads(self) -> int:

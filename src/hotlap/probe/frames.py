@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -12,22 +11,18 @@ from typing import Any
 
 from hotlap.probe.own_frames import OURS
 from hotlap.records.rows import Frame, Stack
+from hotlap.records.trainer_calls import LOGS, SAVES
 
 __all__ = ["MAX_FRAMES", "MAX_STACKS", "FrameTable", "is_user_file"]
 
 MAX_FRAMES = 30
-"""Frames kept of one stack: every user frame, the innermost :data:`LIBRARY_FRAMES` of libraries, and what
-:data:`TELLING` names."""
+"""Frames kept of one stack: every user frame, the innermost :data:`LIBRARY_FRAMES` of libraries, and
+:data:`TELLING_FRAMES`."""
 MAX_STACKS = 2000
 """Distinct stacks; what comes later is counted under one stack named "other"."""
 LIBRARY_FRAMES = 3
-TELLING = re.compile(
-    r"^_*(?:save_(?:\w+_)?(?:checkpoint|pretrained|state|model)|(?:rotate|sort|remove|link|dump)_checkpoints?"
-    r"|maybe_log_save_evaluate|log_(?:metrics|dict)|on_log|update_train_(?:step|epoch)_metrics)$"
-)
-"""Functions by which Transformers, Lightning and Accelerate save and log: what these call in turn (a copy, a json file,
-a folder removed) does not say what it is for."""
 TELLING_FRAMES = 2
+"""Further ones of libraries: those that :mod:`hotlap.records.trainer_calls` names."""
 
 
 def _library_roots() -> tuple[str, ...]:
@@ -55,6 +50,10 @@ def is_user_file(name: str) -> bool:
     path = _absolute(name)
     inside = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
     return not path.startswith(_ROOTS) and not path.startswith(OURS) and not any(part in path for part in inside)
+
+
+def _is_telling(function: str) -> bool:
+    return SAVES.search(function) is not None or LOGS.search(function) is not None
 
 
 class FrameTable:
@@ -147,7 +146,7 @@ class FrameTable:
         for frame in walk:
             kind = self.kind(frame.f_code)
             if kind == 0 and library >= LIBRARY_FRAMES:
-                if telling >= TELLING_FRAMES or not TELLING.search(frame.f_code.co_name):
+                if telling >= TELLING_FRAMES or not _is_telling(frame.f_code.co_name):
                     continue
                 telling += 1
             library += kind == 0

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["Comprehension", "Loop", "header", "loops_of", "names_in"]
+from hotlap.trial.names import names_in
+
+__all__ = ["Comprehension", "Loop", "header", "loops_of"]
 
 Loop = ast.For | ast.AsyncFor | ast.While
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -31,11 +33,6 @@ def header(node: Comprehension) -> str:
     """A comprehension's loops as ``for`` statements have them: ``for t in range(n)``."""
     loops = [(ast.unparse(g.target), ast.unparse(g.iter)) for g in node.generators]
     return " ".join(f"for {target.removeprefix('(').removesuffix(')')} in {over}" for target, over in loops)
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """Names of a node: ``x`` of ``x[:, t]``, and ``t``."""
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _layer_by_layer(loop: Loop) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from hotlap.trial.names import called_name
+
 __all__ = ["filled_up"]
 
 _MAKERS = {"zeros", "ones", "full", "empty", "new_zeros", "new_ones", "new_full", "zeros_like", "full_like"}
@@ -28,7 +30,11 @@ def filled_up(own: Iterable[ast.AST]) -> Iterator[tuple[Found, str]]:
     for node in nodes:
         if not isinstance(node, Simple):
             continue
-        if isinstance(node, ast.Assign) and _name(node.value) in _MAKERS and ast.unparse(node.targets[0]) in stored:
+        if (
+            isinstance(node, ast.Assign)
+            and called_name(node.value) in _MAKERS
+            and ast.unparse(node.targets[0]) in stored
+        ):
             yield node, ast.unparse(node.targets[0])
         if isinstance(node, ast.AugAssign) and _filling(node.value, short):
             yield node, ast.unparse(node.target)
@@ -81,14 +87,7 @@ def _calls(call: ast.Call, short: set[str]) -> Iterator[tuple[Found, str]]:
     for told in call.keywords:
         if ast.unparse(told.value) in _TOLD.get(told.arg or "", ()):
             yield told, ast.unparse(call.func)
-    if _name(call) == "extend" and call.args and _filling(call.args[0], short):
+    if called_name(call) == "extend" and call.args and _filling(call.args[0], short):
         yield call, ast.unparse(call.func)
-    if _name(call) in _PADS:
+    if called_name(call) in _PADS:
         yield call, ast.unparse(call.func)
-
-
-def _name(call: ast.expr) -> str:
-    """The last part of what is called; empty where nothing is."""
-    if not isinstance(call, ast.Call):
-        return ""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -6,7 +6,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from hotlap.trial.loop_headers import Comprehension, names_in
+from hotlap.trial.loop_headers import Comprehension
+from hotlap.trial.names import called_name, names_in
 
 __all__ = ["batch_sizes", "over_samples"]
 
@@ -65,7 +66,10 @@ def over_samples(loop: ast.AST, batch: set[str]) -> str:
             if taken and not layers:
                 return ast.unparse(over)
         elif any(
-            _batch_of_one(part, names_in(target)) for c in calls if _name(c) not in _GATHERERS for part in _given(c)
+            _batch_of_one(part, names_in(target))
+            for c in calls
+            if called_name(c) not in _GATHERERS
+            for part in _given(c)
         ):
             return ast.unparse(over)
     return ""
@@ -73,7 +77,7 @@ def over_samples(loop: ast.AST, batch: set[str]) -> str:
 
 def _by_index(target: ast.expr, over: ast.expr, batch: set[str]) -> bool:
     """``for i in range(<batch size>)``."""
-    if not isinstance(target, ast.Name) or not isinstance(over, ast.Call) or _name(over) != "range":
+    if not isinstance(target, ast.Name) or not isinstance(over, ast.Call) or called_name(over) != "range":
         return False
     if len(over.args) != 1:
         return False
@@ -109,7 +113,7 @@ def _carries(inside: list[ast.AST]) -> bool:
     statements = sorted((n for n in inside if isinstance(n, ast.stmt)), key=lambda s: s.lineno)
     assigned = {name for s in statements if isinstance(s, ast.Assign) for name in _bound(s)}
     for statement in statements:
-        for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and _name(n) not in _GATHERERS):
+        for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and called_name(n) not in _GATHERERS):
             if assigned & {name for part in _given(call) for name in names_in(part)}:
                 return True
         if isinstance(statement, ast.Assign):
@@ -126,10 +130,3 @@ def _bound(statement: ast.Assign) -> Iterator[str]:
 
 def _given(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(k.value for k in call.keywords)]
-
-
-def _name(call: ast.Call) -> str:
-    """``f`` of ``f(x)`` and ``a.f(x)``."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""

@@ -27,16 +27,6 @@ def _networks(view: View) -> list[tuple[Setting, float]]:
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def _compute_bound(view: View, value: dict[str, Any], seconds: float) -> float:
-    """0..1: how far arithmetic, not dispatch, takes the network's forward; its thresholds are the training model's."""
-    if view.on_device:
-        return 1.0
-    policy = view.policy
-    calls = max(1.0, float(value.get("calls") or 1.0)) * max(value.get("modules") or 0, policy.few_modules)
-    low, high = policy.small_module_s * policy.forward_frac, policy.full_module_s * policy.forward_frac
-    return min(1.0, max(0.0, (seconds / calls - low) / (high - low)))
-
-
 def _saved(view: View, value: dict[str, Any], seconds: float) -> tuple[float, list[str]]:
     """(seconds that could vanish, what to do) for one network."""
     policy, advice, part = view.policy, [], 0.0
@@ -47,7 +37,8 @@ def _saved(view: View, value: dict[str, Any], seconds: float) -> tuple[float, li
     elif (value.get("conv_frac") or 0.0) >= policy.min_conv_frac and not value.get("channels_last"):
         part = policy.frozen_layout_prior
         advice.append("put it into channels_last")
-    saved = seconds * part * _compute_bound(view, value, seconds)
+    calls = max(1.0, float(value.get("calls") or 1.0))
+    saved = seconds * part * view.bound_by_compute(seconds / calls, value.get("modules") or 0, policy.forward_frac)
     if not saved:
         advice = []
     if value.get("recorded") and not value.get("asked"):
