@@ -20,7 +20,7 @@ from hotlap.lever.catalog import (
     loader_workers,
     optimizer_fused,
     threads,
-    validation_inference_mode,
+    validation_no_grad,
 )
 from hotlap.lever.contract import Refusal
 from hotlap.lever.loss_scale import LossScale
@@ -100,8 +100,7 @@ def test_fused_needs_matching_layout_and_no_state(target: LocalTarget, kind: Any
     assert not optimizer.param_groups[0]["fused"] and target.changes == 0
 
 
-@pytest.mark.parametrize("mode", ["no_grad", "inference"])
-def test_what_validation_leaves_behind_may_be_used_in_a_later_backward(target: LocalTarget, mode: str) -> None:
+def test_what_validation_leaves_behind_may_be_used_in_a_later_backward(target: LocalTarget) -> None:
     class Remembers(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -116,7 +115,7 @@ def test_what_validation_leaves_behind_may_be_used_in_a_later_backward(target: L
 
     model = Remembers()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    validation_inference_mode.apply(target, {"mode": mode})
+    validation_no_grad.apply(target, {})
     step(model, optimizer, torch.randn(2, 3))
     model.eval()
     teacher = model(torch.randn(5, 3))

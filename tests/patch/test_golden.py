@@ -21,7 +21,7 @@ FOLDERS = [
 ]
 
 CALLS = {
-    "validation-inference-mode": """
+    "validation-no-grad": """
 model = torch.nn.Linear(4, 2)
 print(validate(model, [(torch.randn(3, 4), torch.tensor([0, 1, 1]))]))
 """,
