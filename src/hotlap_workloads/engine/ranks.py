@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -67,5 +69,29 @@ def joined(on_gpu: bool) -> Iterator[Ranks]:
         yield ranks
         dist.barrier()  # a rank that leaves early takes the others' threads with it
     finally:
-        gc.collect()  # DDP's cycles hold the group, whose threads must have ended before the interpreter does
+        gc.collect()  # DDP's cycles hold the group
         dist.destroy_process_group()
+        _until_idle()
+
+
+def _until_idle(limit_s: float = 5.0) -> None:
+    """Until gloo's threads have let go of the last tensors, which takes the interpreter's lock.
+
+    DDP's reducer keeps the group, and so the threads, to the end of the process (torch 2.13). One that asks for the
+    lock when the interpreter is already gone aborts the process: "terminate called without an active exception".
+    """
+    latest = time.monotonic() + limit_s
+    while _gloo_works() and time.monotonic() < latest:
+        time.sleep(0.001)
+
+
+def _gloo_works() -> bool:
+    """Whether a thread of gloo's runs or waits for a processor (Linux; elsewhere nobody knows)."""
+    for stat in Path("/proc/self/task").glob("*/stat"):
+        try:
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+        except OSError:  # it has ended
+            continue
+        if "gloo" in name and rest.split()[0] == "R":
+            return True
+    return False

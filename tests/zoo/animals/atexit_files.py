@@ -1,4 +1,5 @@
 import atexit
+import gc
 import sys
 
 import torch
@@ -17,6 +18,7 @@ class Closing:
         print("deleted")
 
 
+atexit.unregister(gc.freeze)  # what is frozen is not collected, and says nothing at the end
 keep = Closing()
 atexit.register(leave)
 atexit.register(lambda: print("registered last, runs first"))
