@@ -277,3 +277,13 @@ def test_tiny_batch() -> None:
     for phase in ("sync", "h2d"):
         waits = causes(small(device="NVIDIA A100", waits={phase: 0.0005}))
         assert "tiny-batch" not in waits, "the host waits: the device is busy"
+
+
+def test_a_few_rounds_in_each_of_many_layers_are_a_loop() -> None:
+    def heads(layers: int) -> TimelineBuilder:
+        line = ("train.py", 25, "forward", "outs.append(self.one(x, h))")
+        builder = TimelineBuilder().steps(60, forward=0.01, backward=0.01).stack("forward", 50, line)
+        builder.loop("train.py", 25, "for h in range(8):")
+        return builder.setting("step_calls", lines=[[builder.frame(line), 8 * layers, 8.0]])
+
+    assert "python-loop" in causes(heads(4)) and "python-loop" not in causes(heads(1))

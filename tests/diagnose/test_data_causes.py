@@ -60,6 +60,11 @@ def test_no_decode_when_only_noise_is_added() -> None:
 def test_collate_loud_and_silent() -> None:
     assert "collate" in causes(waiting().loads(100, 0.02, decode=0.01, collate=0.009))
     assert "collate" not in causes(waiting().loads(100, 0.02, decode=0.01, collate=0.0005))
+    collate = ("train.py", 60, "collate", "return torch.stack([to_tensor(sf.read(p)) for p in paths])")
+    reading = (
+        waiting().loads(100, 0.02, decode=0.018, collate=0.001).stack("data_wait", 50, LOOP, FETCH, collate, SOUNDFILE)
+    )
+    assert next(iter(causes(reading))) == "decode", "wherever it is done"
     stacked = causes(waiting().stack("data_wait", 50, LOOP, FETCH, COLLATE))
     assert next(iter(stacked)) == "collate"
 
@@ -116,6 +121,9 @@ def test_needless_workers() -> None:
     assert next(iter(found)) == "needless-workers" and "decode" not in found, (
         "a millisecond of decoding is not the wait"
     )
+    held = waiting(num_workers=2, persistent_workers=True)
+    held = held.worker(50, 0.015, cpu=0.002).worker(50, 0.015, cpu=0.002)
+    assert next(iter(causes(held))) == "needless-workers", "they fight for the cores, and work for little of the time"
     slow = waiting(num_workers=2, persistent_workers=True).worker(50, 0.03, decode=0.02).worker(50, 0.03, decode=0.02)
     assert "needless-workers" not in causes(slow)
     here = causes(waiting().loads(100, 0.001, decode=0.0008))
@@ -149,6 +157,16 @@ def test_workers_respawned() -> None:
     assert found["workers-respawned"].seconds_per_step == pytest.approx(0.2 / 25, rel=0.05)
     assert "worker-startup" not in found
     assert "workers-respawned" not in causes(epochs(False, 0.004))
+
+
+@pytest.mark.parametrize(("workers", "cause"), [(2, "workers-respawned"), (0, "worker-startup")])
+def test_an_iterator_for_each_batch_is_named_where_it_is_made(workers: int, cause: str) -> None:
+    begin = ("train.py", 91, "main", "x, y = next(iter(loader))")
+    builder = TimelineBuilder().loader(LOADER, num_workers=workers, batches_per_epoch=25)
+    for _ in range(60):
+        builder.steps(1, lo=0.02, data_wait=0.0002, **COMPUTE).event("loader_start", 0.02, begin)
+    found = causes(builder)[cause]
+    assert [w.line for w in found.where] == [91, 80]
 
 
 def test_worker_startup() -> None:

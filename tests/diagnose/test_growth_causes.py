@@ -130,3 +130,14 @@ def test_growth_by_copies_is_told_as_what_it_is() -> None:
     assert "drift" in causes(jump)
     told = causes(jump.shape("repeated-cat", line, 110, detail="self.bank"))
     assert "drift" not in told and told["repeated-cat"].where[0].line == 110, "noise makes a jump of a growth"
+
+
+def test_a_log_of_what_is_computed_over_a_history() -> None:
+    found = causes(growing("residual", 'writer.add_scalar("auc", auc(scores, truth), step)'))
+    assert next(iter(found)) == "metrics-history" and "logging-blocking" not in found
+    steady = causes(growing("residual", 'writer.add_scalar("auc", auc(scores, truth), step)', factor=0.0))
+    assert "logging-blocking" in steady
+
+
+def test_a_leak_is_told_before_what_costs_little() -> None:
+    assert next(iter(causes(looked_at("graph", [7, 21, 101], line=93)))) == "memory-leak"

@@ -72,12 +72,41 @@ def test_whole_file_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "op", "cause"),
+    [
+        ("rows = list(csv.reader(open(self.path)))", "csv.reader", "parsed-per-sample"),
+        ("rec = json.loads(Path(self.path).read_text())[i]", "open", "parsed-per-sample"),
+        ("x = np.load(self.path)['x'][i]", "numpy.load", "whole-file-read"),
+        ("x = np.load(self.path, mmap_mode='r')[i].copy()", "numpy.load mapped", "reopened-per-sample"),
+        ("lines = open(self.path).readlines()", "open", "reopened-per-sample"),
+    ],
+)
+def test_what_the_opening_line_itself_goes_on_to_do(text: str, op: str, cause: str) -> None:
+    line: UserLine = ("train.py", 44, "__getitem__", text)
+    builder = waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, line)
+    found = causes(read(builder, (line, op, 96, 3, 0.001, 3 * 10**6)))
+    assert next(iter(found)) == cause and found[cause].where[0].line == 44
+    assert found[cause].seconds_per_step == pytest.approx(0.02, rel=0.01)
+    assert len({"parsed-per-sample", "whole-file-read", "reopened-per-sample"} & set(found)) == 1
+
+
+def test_a_transform_on_the_opening_line_is_not_reading() -> None:
+    line: UserLine = ("train.py", 44, "__getitem__", "x = self.transform(np.load(self.path)[i])")
+    resize: UserLine = ("/v/site-packages/torchvision/transforms/functional.py", 9, "resize", "")
+    builder = waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, line, resize)
+    found = causes(read(builder, (line, "numpy.load", 96, 3, 0.003, 3 * 10**6)))
+    assert next(iter(found)) == "augment"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "place = self.names.index(name)",
         "if name not in self.seen_names:",
         "row = next(r for r in self.rows if r['id'] == i)",
         "rows = [r for r in self.rows if r.speaker == i]",
+        "same = [j for j, label in enumerate(self.labels) if label == y]",
+        "other = [j for j in range(len(self.labels)) if self.labels[j] != y]",
         "row = self.table[self.table['id'] == i]",
         "row = df[df.id == i].iloc[0]",
         "places = np.where(self.ids == i)[0]",
@@ -108,9 +137,21 @@ def test_no_search(text: str) -> None:
     assert "linear-search" not in causes(waiting().loads(100, 0.02).stack("data_wait", 80, LOOP, FETCH, line))
 
 
-def epochs(made: int, workers: int = 2, start_s: float = 0.2) -> TimelineBuilder:
+def test_a_search_written_as_a_loop() -> None:
+    header = "for j, (name, label) in enumerate(self.items):"
+    walk: UserLine = ("train.py", 44, "__getitem__", header)
+    compare: UserLine = ("train.py", 45, "__getitem__", "if name == key:")
+    builder = waiting().loads(100, 0.02).stack("data_wait", 40, LOOP, FETCH, walk)
+    builder.stack("data_wait", 40, LOOP, FETCH, compare)
+    plain = causes(builder)
+    assert plain["augment"].where[0].line == 44, "in a data set a loop's own line does the work"
+    found = causes(builder.loop("train.py", 44, header).loop("train.py", 45, header))
+    assert next(iter(found)) == "linear-search" and {w.line for w in found["linear-search"].where} == {44, 45}
+
+
+def epochs(made: int, workers: int = 2, start_s: float = 0.2, folds: int = 1) -> TimelineBuilder:
     builder = TimelineBuilder().loader(LOADER, num_workers=workers, batches_per_epoch=25)
-    for _ in range(4):
+    for _ in range(4 * folds):
         builder.steps(25, lo=start_s, data_wait=0.0002, **COMPUTE)
     return builder.setting("loader_made", LOADER, count=made, workers=workers) if made > 1 else builder
 
@@ -121,6 +162,8 @@ def test_loader_rebuilt() -> None:
     assert "persistent_workers" in found["loader-rebuilt"].advice and found["loader-rebuilt"].where[0].line == 80
     assert not {"workers-respawned", "worker-startup"} & set(found)
     assert "workers-respawned" in causes(epochs(1)) and "loader-rebuilt" not in causes(epochs(1))
+    folds = epochs(2, folds=5)
+    assert "workers-respawned" in causes(folds) and "loader-rebuilt" not in causes(folds), "a loader for each fold"
     assert "loader-rebuilt" in causes(epochs(4, workers=0)) and "worker-startup" not in causes(epochs(4, workers=0))
 
 

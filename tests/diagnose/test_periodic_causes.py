@@ -60,3 +60,14 @@ def test_the_line_that_told_a_framework_how_often_comes_first() -> None:
     told: UserLine = ("train.py", 53, "main", "val_check_interval=20,")
     found = causes(builder.shape("validation-cadence", told, 53))["validation-cadence"]
     assert [w.line for w in found.where] == [53, 61] and "train.py:53" in found.advice
+
+
+def test_the_call_in_the_loop_is_named_before_what_it_runs() -> None:
+    step: UserLine = ("train.py", 88, "main", "loss.backward()")
+    call: UserLine = ("train.py", 95, "main", "evaluate(model, loader)")
+    inside: UserLine = ("train.py", 130, "evaluate", "model.eval()")
+    builder = TimelineBuilder()
+    for _ in range(3):
+        builder.steps(50, **COMPUTE).event("validation", 0.5, call, inside)
+    builder.stack("backward", 50, step)
+    assert [w.line for w in causes(builder)["validation-cadence"].where] == [95, 130]

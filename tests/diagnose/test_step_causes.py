@@ -337,3 +337,34 @@ def test_page_faults_are_no_shorter_in_another_type() -> None:
     plain, faults = (causes(faulting(each).setting("model", dtype="float32"), BF16) for each in (0, 3000))
     saved = plain["precision"].seconds_per_step - faults["precision"].seconds_per_step
     assert saved == pytest.approx(plain["precision"].evidence["prior"] * faults["page-faults"].seconds_per_step)
+
+
+def test_pictures_by_what_the_line_calls() -> None:
+    line = ("train.py", 120, "main", "grid.save(path)")
+    pil = ("/v/site-packages/PIL/Image.py", 2600, "save", "")
+    figure = ("/v/site-packages/matplotlib/figure.py", 800, "add_subplot", "")
+    for below in (pil, figure):
+        drawn = TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, line, below)
+        assert next(iter(causes(drawn))) == "logging-histogram"
+    committed = ("train.py", 121, "main", "db.commit()")
+    built = TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, committed)
+    assert next(iter(causes(built))) == "logging-forced"
+
+
+def test_an_average_of_weights_that_torch_keeps_is_host_work() -> None:
+    line = ("train.py", 120, "main", "average.update_parameters(model)")
+    swa = ("/v/site-packages/torch/optim/swa_utils.py", 200, "update_parameters", "")
+    built = TimelineBuilder().steps(60, residual=0.01, **COMPUTE).stack("residual", 50, line, swa)
+    assert causes(built)["host-work"].where[0].line == 120
+
+
+def test_lines_of_switches_that_leave_no_frame() -> None:
+    threads = ("train.py", 3, "<module>", 'os.environ["OMP_NUM_THREADS"] = "16"')
+    many = TimelineBuilder().steps(60, **COMPUTE).setting("threads", torch=16)
+    many.shape("thread-contention", threads, 3)
+    found = causes(many).get("thread-contention")
+    assert found is None or found.where[0].line == 3
+    lowered = ("train.py", 4, "<module>", "gc.set_threshold(10, 2, 2)")
+    paused = TimelineBuilder().steps(60, gc=0.004, **COMPUTE).shape("gc", lowered, 4)
+    assert [w.line for w in causes(paused)["gc"].where] == []
+    assert causes(paused.setting("collector", enabled=True, thresholds=[10, 2, 2], frozen=0))["gc"].where[0].line == 4

@@ -112,6 +112,20 @@ def test_a_loader_that_is_made_anew(watched: Any, each: str, told: list[int], on
     assert len({s.frame for s in made}) == (1 if told else 0)
 
 
+def test_loaders_that_one_helper_makes_are_several(watched: Any) -> None:
+    body = MADE.replace("EACH", "once").replace("= loader()", "= make(); also = make()")
+    timeline, _ = watched("def make(): return DataLoader(loader().dataset, 8)\n" + body)
+    assert [s for s in timeline.setting if s.name == "loader_made"] == []
+
+
+def test_a_wrapped_loader_is_known_by_the_scripts_own_line(watched: Any) -> None:
+    made = "loader().dataset\n    own = DataLoader(once, 8)\n    once = accelerate['prepare'](own)"
+    timeline, _ = watched(WRAPPED + MADE.replace("EACH", "once").replace("loader()", made, 1))
+    row = next(s for s in timeline.setting if s.name == "loader" and s.value.get("training"))
+    frame = timeline.frame[row.frame]
+    assert timeline.source.get(f"{frame.file}:{frame.line}", "own").strip().startswith("own")
+
+
 def test_how_uneven_batches_are(watched: Any) -> None:
     body = """
     import time

@@ -173,6 +173,21 @@ profile.disable()
     assert text_at(profiled, row.frame) == "profile = cProfile.Profile()"
 
 
+def test_anomaly_detection_around_the_backward_alone(watched: Any) -> None:
+    timeline, _ = watched(
+        LOOP
+        + """
+def checked():
+    with torch.autograd.detect_anomaly(check_nan=False):
+        step()
+for i in range(10):
+    checked()
+"""
+    )
+    told = [row for row in settings(timeline, "debug") if row.value["anomaly"]]
+    assert told and (text_at(timeline, told[0].frame) or "").startswith("with torch.autograd.detect_anomaly")
+
+
 def test_the_line_of_torchs_profiler(watched: Any) -> None:
     profiled, _ = watched(
         LOOP

@@ -147,6 +147,9 @@ def test_other_loops_are_no_samples() -> None:
     "body",
     [
         "return torch.stack([self.net(x[i]) for i in range(len(x))])",
+        "B, N = x.shape[:2]\nfor b in range(B):\n    outs.append(self.net(x[b]))",
+        "for b, n in enumerate(lengths):\n    outs.append(x[b, :n].mean(0))",
+        "for sample in batch:\n    losses.append(crit(model(sample['image'][None]), sample['label']))",
         "return sum(crit(out[i : i + 1], y[i : i + 1]) for i in range(x.size(0)))",
         "for image, truth in zip(images, truths):\n    loss += crit(model(image[None]), truth)",
         "for i, image in enumerate(images):\n    loss = loss + crit(model(image.unsqueeze(0)), truths[i])",
@@ -172,6 +175,8 @@ def test_samples_by_comprehension_and_by_themselves(body: str) -> None:
         "for i in range(len(batches)):\n    loss = net(batches[i])\n    loss.backward()\n    opt.step()",
         "for x, y in samples:\n    crit(net(x[None]), y[None]).backward()\n    opt.step()",
         "for i in range(len(x) // 8):\n    out.append(net(x[i]))",
+        "for i, layer in enumerate(self.layers):\n    x = layer(x[i])",
+        "for i, f in enumerate(features):\n    outs.append(self.heads[i](f))",
         "return torch.cat([image[None] for image in images])",
         "for image in images:\n    out.append(image.unsqueeze(0))",
         "return [x[i] for i in range(len(x))]",
@@ -243,13 +248,18 @@ def test_batches_filled_up_to_one_length() -> None:
         "return tokenizer(text, truncation=True, padding='max_length', max_length=128)",
         "return data.map(lambda row: tokenizer(row['text'], padding='max_length'))",
         "return nn.utils.rnn.pad_sequence(rows, batch_first=True)",
+        "ids = torch.cat([ids, torch.zeros(MAX - len(ids), dtype=torch.long)])",
+        "short = MAX - len(ids)\nids = np.concatenate((ids, np.full(short, PAD)))",
+        "row = [PAD] * MAX\nrow[:len(ids)] = ids",
+        "while len(ids) < MAX:\n    ids.append(PAD)",
+        "return list(zip_longest(*rows, fillvalue=PAD))",
     ],
 )
 def test_samples_filled_up_to_one_length(body: str) -> None:
     found = in_function(body)
     lines = [body.split("\n")[s.line - 2] for s in found]
     assert {s.kind for s in found} == {"padding"}, found
-    assert any(word in lines[0] for word in ("PAD", "zeros", "pad"))
+    assert any(word in line for line in lines for word in ("PAD", "zeros", "pad", "while"))
     assert kinds(body) == set(), "a model's forward pads for its own sake"
 
 
@@ -262,10 +272,28 @@ def test_samples_filled_up_to_one_length(body: str) -> None:
         "seen = np.zeros(9)\nseen[:4] = 1",
         "return nn.Conv2d(3, 8, 3, padding=1)",
         "a = b + 2 * (c - d)",
+        "while len(rows) < n:\n    row = next(rest)\n    rows.append(row)",
+        "x = torch.cat([x, torch.zeros(1, 3)])",
+        "counts = [0] * classes",
     ],
 )
 def test_nothing_is_filled_up(body: str) -> None:
     assert in_function(body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("os.environ['OMP_NUM_THREADS'] = '16'", "thread-contention"),
+        ('os.environ.setdefault("MKL_NUM_THREADS", str(n))', "thread-contention"),
+        ("gc.set_threshold(10, 2, 2)", "gc"),
+        ("sys.setprofile(watch)", "profiler-left-on"),
+        ("sys.settrace(None)", ""),
+        ("os.environ['CUDA_VISIBLE_DEVICES'] = '0'", ""),
+    ],
+)
+def test_switches(body: str, kind: str) -> None:
+    assert kinds(body) == ({kind} if kind else set())
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hotlap.records.rows import Frame
 __all__ = [
     "asks",
     "data_kind",
+    "draws",
     "in_loader",
     "in_reader",
     "is_checkpoint",
@@ -23,6 +24,7 @@ __all__ = [
     "is_torch",
     "loader_blame",
     "touches_storage",
+    "works",
 ]
 
 _READER_PARTS = (
@@ -59,7 +61,8 @@ _SLEEP_TEXT = re.compile(r"\bsleep\(")
 _LOGGING_TEXT = re.compile(
     r"\.write\(|\.writelines\(|\.flush\(|json\.dump|savefig|\.writerows?\(|\.to_csv\("
     r"|\.add_(?:scalars?|images?|histogram|figure|text|video|audio)\(|\b(?:wandb|mlflow|logger|logging|log)\.\w+\("
-    r"|\b(?:self|run|experiment|writer)\.log(?:_\w+)?\(|imsave|imwrite|np\.savetxt|log_metrics?\("
+    r"|\b(?:self|run|experiment|writer)\.log(?:_\w+)?\(|imsave|imwrite|save_image\(|np\.savetxt"
+    r"|log_metrics?\(|\.write_(?:text|bytes)\(|\.commit\(|\bINSERT INTO\b"
     r"|\bopen\([^)]*['\"][aw]\+?[bt]?['\"]|\bfsync\("
 )
 """Without `print`: the probe times it by the clock, so its line shows the work of its arguments."""
@@ -74,7 +77,7 @@ _PROFILER_FILE = "torch/autograd/profiler.py"
 _NO_RECORDING = {"__init__", "__enter__", "__exit__"}
 """In that file these may be `record_function`'s: a mark in the source, cheap where no profiler runs."""
 _MODULE_FILE = "torch/nn/modules/module.py"
-_TENSOR_FILES = ("torch/storage.py", "torch/_tensor_str.py")
+_TENSOR_FILES = ("torch/storage.py", "torch/_tensor_str.py", "torch/optim/swa_utils.py")
 _MODULE_CALLS = {"_wrapped_call_impl", "_call_impl", "__call__"}
 _IDLE = {
     "wait",
@@ -151,12 +154,16 @@ def data_kind(book: StackBook, sample: Sampled) -> str:
     text = book.text(blamed) if blamed is not None else ""
     if _SLEEP_TEXT.search(text):
         return "sleep"
-    if _collates(book, sample):
-        return "collate"
     if any(_reads(frame) for frame in inner):
         return "decode"
-    works = any(not _WORK_PARTS.isdisjoint(_parts(frame)) for frame in inner)
-    return "decode" if _DECODE_TEXT.search(text) and not works else "augment"
+    if _collates(book, sample):
+        return "collate"
+    return "decode" if _DECODE_TEXT.search(text) and not works(sample) else "augment"
+
+
+def works(sample: Sampled) -> bool:
+    """Whether a library works on what was read, below the user's line."""
+    return any(not _WORK_PARTS.isdisjoint(_parts(frame)) for frame in below(sample))
 
 
 def in_reader(sample: Sampled) -> bool:
@@ -181,7 +188,12 @@ def is_logging(book: StackBook, sample: Sampled) -> bool:
         return False
     if any(_LOGGING_TEXT.search(t) for t in book.user_texts(sample)):
         return True
-    return trainer_logs(sample)
+    return draws(sample) or trainer_logs(sample)
+
+
+def draws(sample: Sampled) -> bool:
+    """Whether the user's line has a figure drawn, or an image written."""
+    return any("matplotlib" in _parts(f) or ("PIL" in _parts(f) and f.func in ("save", "_save")) for f in below(sample))
 
 
 def is_checkpoint(book: StackBook, sample: Sampled) -> bool:

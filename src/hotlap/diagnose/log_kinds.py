@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from hotlap.diagnose.host import residual_seconds
+from hotlap.diagnose.kinds import draws
 from hotlap.diagnose.sites import Calls, calls, collect_calls
-from hotlap.diagnose.stacks import StackBook
+from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Where
 
@@ -20,12 +21,13 @@ KINDS = ("forced", "heavy", "plain")
 
 _FORCED_OP = re.compile(r"fsync|\.flush$")
 _FORCED_TEXT = re.compile(
-    r"flush\s*=\s*True|\.flush\(|\bfsync\(|\bopen\([^)]*['\"][aw]\+?[bt]?['\"]|buffering\s*=\s*[01]\b"
+    r"flush\s*=\s*True|\.flush\(|\bfsync\(|\bopen\([^)]*['\"][aw]\+?[bt]?['\"]|buffering\s*=\s*[01]\b|\.commit\("
 )
 _HEAVY_OP = re.compile(r"\.add_(?:histogram|images?|figure|video|audio|mesh|pr_curve|embedding|graph)|savefig$")
 _HEAVY_TEXT = re.compile(
     r"\.add_(?:histogram|images?|figure|video|audio|mesh|pr_curve|embedding)\(|wandb\.(?:Histogram|Image|Video|Table)\("
     r"|\.log_(?:histogram|image|figure)|savefig\(|\.watch\("
+    r"|imsave\(|imwrite\(|save_image\("
 )
 
 
@@ -35,6 +37,10 @@ def _kind(op: str, texts: list[str]) -> str:
     if _HEAVY_OP.search(op) or any(_HEAVY_TEXT.search(text) for text in texts):
         return "heavy"
     return "forced" if any(_FORCED_TEXT.search(text) for text in texts) else "plain"
+
+
+def _kind_of(book: StackBook, sample: Sampled) -> str:
+    return "heavy" if draws(sample) else _kind("", book.user_texts(sample))
 
 
 class Logged:
@@ -76,7 +82,7 @@ def logged(view: View, kind: str) -> Logged:
     of_kind = [site for site in sites if _kind(site.op, text(site.frame)) == kind]
     total, mine = sum(site.w for site in sites), sum(site.w for site in of_kind)
     in_phase = view.stacks.phase("logging")
-    stacked = in_phase.where(lambda sample: _kind("", in_phase.user_texts(sample)) == kind)
+    stacked = in_phase.where(lambda sample: _kind_of(in_phase, sample) == kind)
     if total:
         phase_s = view.seconds("logging") * mine / total
     elif in_phase.total():
@@ -85,7 +91,7 @@ def logged(view: View, kind: str) -> Logged:
         phase_s = view.seconds("logging") if kind == "plain" else 0.0
     residual_s, book = residual_seconds(view, "logging")
     samples = book.total()
-    part = book.where(lambda sample: _kind("", book.user_texts(sample)) == kind)
+    part = book.where(lambda sample: _kind_of(book, sample) == kind)
     residual_s = residual_s * part.total() / samples if samples else 0.0
     timed = collect_calls(view, of_kind)
     lines = timed.where or stacked.lines(view.policy.max_where)

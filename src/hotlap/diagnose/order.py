@@ -22,6 +22,12 @@ _SPLIT = (
 
 _OF_COPIES = ("growing-step", "metrics-history", "drift", "host-work")
 """What a concatenation that grows shows as, besides under its own name."""
+_LOGS = ("logging-blocking", "logging-forced", "logging-histogram")
+_MOSTLY = 2.0
+"""Times what a growing history costs, that the same line may cost as logging and still be the history's."""
+_SPOILS = ("memory-leak", "sampler-set-epoch")
+_SPOILING = 0.1
+"""Share by which they are ranked: it would take a tenth of the time to matter as much."""
 _AMBIENT = "page-faults"
 """What the C library does with memory costs most trainings something, wherever they spend their time ..."""
 _AMBIENT_AT_LEAST = 2.0
@@ -69,10 +75,17 @@ def _without_echo(findings: list[Finding]) -> list[Finding]:
     """One work is told once, by its closest name.
 
     Growth, or one change (on a noisy machine it looks like one), whose first line is a concatenation that grows is the
-    concatenation's, as is host work on that line; a loop over samples is no other loop.
+    concatenation's, as is host work on that line; a loop over samples is no other loop;
+    and a line that logs what it computes over a history is the history's, where most of it is growth.
     """
     copies = {(w.file, w.line) for f in findings if f.cause == "repeated-cat" for w in f.where}
     findings = [f for f in findings if not (f.cause in _OF_COPIES and copies & {(w.file, w.line) for w in f.where[:1]})]
+    history = {(w.file, w.line): f.seconds_per_step for f in findings if f.cause == "metrics-history" for w in f.where}
+    findings = [
+        f for f in findings
+        if not (f.cause in _LOGS and f.where
+                and f.seconds_per_step <= _MOSTLY * history.get((f.where[0].file, f.where[0].line), 0.0))
+    ]  # fmt: skip
     over_samples = {f.evidence.get("loop") for f in findings if f.cause == "samples-loop"}
     return [f for f in findings if not (f.cause == "python-loop" and f.evidence.get("loop") in over_samples)]
 
@@ -83,6 +96,11 @@ def _ambient_last(ordered: list[Finding]) -> list[Finding]:
     rest = [f for f in ordered if f.cause != _AMBIENT]
     at = sum(1 for f in rest if ambient and f.share * _AMBIENT_AT_LEAST > ambient[0].share)
     return [*rest[:at], *ambient, *rest[at:]]
+
+
+def _weight(finding: Finding) -> float:
+    """The share; what spoils a training stands before what costs it little time."""
+    return max(finding.share, _SPOILING if finding.cause in _SPOILS else 0.0)
 
 
 def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Finding]:
@@ -97,7 +115,7 @@ def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Fi
     split = _fit(split, wait_s, times)
     others = [f for f in findings if f.cause not in _SPLIT and f.cause != "too-few-workers"]
     told = [f for f in split + others if f.share >= min_share or f.cause in NOT_ABOUT_TIME]
-    ordered = _ambient_last(sorted(told, key=lambda f: (-f.share, f.cause)))
+    ordered = _ambient_last(sorted(told, key=lambda f: (-_weight(f), f.cause)))
     workers = next((f for f in findings if f.cause == "too-few-workers"), None)
     if workers is None:
         return ordered

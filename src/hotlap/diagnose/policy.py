@@ -116,6 +116,8 @@ class Policy:
     loop_calls: float = 12.0
     """Rounds of a loop per forward from which it is a Python loop of small operations. Prior: layers of a kind that run
     side by side, or scales, are fewer; heads, experts and steps of a sequence seldom are."""
+    loop_rounds: float = 6.0
+    """The same in one run of a function that several layers run, where all of them together make ``loop_calls``."""
     loop_call_s: float = 500e-6
     """Mean seconds per call above which the operations are not small (heavy layers in a loop are fine)."""
     loop_round_s: float = 2e-3

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hotlap.diagnose.kinds import data_kind, loader_blame, touches_storage
+from hotlap.diagnose.kinds import data_kind, loader_blame, touches_storage, works
 from hotlap.diagnose.mounts import mounts_read
 from hotlap.diagnose.stacks import Sampled, StackBook, merge, user_where
 from hotlap.diagnose.view import View
@@ -15,10 +15,15 @@ from hotlap.records.findings import Finding, Where
 from hotlap.records.rows import Setting
 from hotlap.records.timeline import Timeline
 
-__all__ = ["Opened", "Reading", "is_repeated", "loader_book", "measure_reading", "repeated_finding"]
+__all__ = ["Opened", "Reading", "is_parsed", "is_repeated", "loader_book", "measure_reading", "repeated_finding"]
 
 _OPENED_BY_USE = {"sqlite3.connect": re.compile(r"\.(?:execute\w*|fetch\w+|cursor|close)\(")}
 """A connection opens its file and parses the schema at the first statement, and drops its page cache when closed."""
+_PARSERS = frozenset((
+    "json.load", "csv.reader", "pickle.load", "pandas.read_csv", "pandas.read_parquet", "xml.etree.ElementTree.parse",
+    "numpy.loadtxt", "numpy.genfromtxt",
+))  # fmt: skip
+_PARSES = re.compile(r"\b(?:json|pickle|yaml|orjson|ujson|marshal|joblib|toml\w*)\.\w*load|\bcsv\.|\bfromstring\(")
 MIN_CALLS = 8
 """Calls of a line below which a repetition may be chance."""
 
@@ -90,6 +95,11 @@ def is_repeated(view: View, opened: Opened) -> bool:
     return opened.calls >= MIN_CALLS and opened.calls >= view.policy.reopened_times * max(1, opened.files)
 
 
+def is_parsed(opened: Opened) -> bool:
+    """Whether the file is turned into Python objects: by the operation, or by what its line does with the open file."""
+    return opened.op in _PARSERS or (opened.op == "open" and _PARSES.search(opened.where.text) is not None)
+
+
 def loader_book(view: View) -> StackBook:
     """All stacks of the loading, whatever they do."""
     books = view.loading.stacks if view.loading else {}
@@ -113,18 +123,35 @@ def _beside(book: StackBook, opened: Opened, other_lines: set[tuple[str, int]]) 
     return book.where(reads).total() / total if total else 0.0
 
 
+def _on_line(book: StackBook, opened: Opened) -> float:
+    """Part of the stacks that read or parse on the very line that opens: ``list(csv.reader(open(path)))``."""
+    total = book.total()
+
+    def reads(sample: Sampled) -> bool:
+        frame = loader_blame(sample)
+        if frame is None or (frame.file, frame.line) != (opened.where.file, opened.where.line) or works(sample):
+            return False
+        return is_parsed(opened) or data_kind(book, sample) == "decode" or touches_storage(book, sample)
+
+    return book.where(reads).total() / total if total else 0.0
+
+
 def repeated_finding(
-    view: View, cause: str, ops: Callable[[str], bool], advice: Callable[[Opened], str], detail: str
+    view: View, cause: str, is_meant: Callable[[Opened], bool], advice: Callable[[Opened], str], detail: str
 ) -> Finding | None:
-    """The finding of a cause whose operations are ``ops``, from the lines that repeat a file; None when none does."""
+    """The finding of a cause whose operations are meant, from the lines that repeat a file; None when none does."""
     reading = measure_reading(view) if waits(view) else None
-    again = [o for o in reading.opened if ops(o.op) and is_repeated(view, o)] if reading else []
+    again = [o for o in reading.opened if is_meant(o) and is_repeated(view, o)] if reading else []
     if reading is None or not again:
         return None
     book = loader_book(view)
     clocked = {(o.where.file, o.where.line) for o in reading.opened}
     functions = {(o.where.file, o.where.function): o for o in reversed(again)}
-    frac = sum(o.frac for o in again) + sum(_beside(book, o, clocked) for o in functions.values())
+    by_line: dict[tuple[str, int], list[Opened]] = {}
+    for opened in again:
+        by_line.setdefault((opened.where.file, opened.where.line), []).append(opened)
+    frac = sum(max(sum(o.frac for o in line), _on_line(book, line[0])) for line in by_line.values())
+    frac += sum(_beside(book, o, clocked) for o in functions.values())
     first = again[0]
     evidence = {
         "calls_per_sample": first.calls / reading.samples,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from hotlap.diagnose.kinds import asks, in_reader, loader_blame
+from hotlap.diagnose.host import step_functions
+from hotlap.diagnose.kinds import asks, in_loader, in_reader, loader_blame
 from hotlap.diagnose.stacks import Sampled, StackBook, merge
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Where
@@ -21,13 +23,18 @@ def waits(view: View) -> bool:
 def handing_over_s(view: View) -> float:
     """Seconds of data wait per step that are no loading: the step waits longer for its workers than one takes to load.
 
+    That is by the loading's own time: workers that fight for the cores hold a batch for longer than they work on it.
     0.0 without workers, where loading was not measured, and where loading is the larger part of the wait.
     """
-    load_s = view.loading.load_s if view.loading is not None else None
-    if view.workers == 0 or load_s is None or not waits(view):
+    loading = view.loading
+    if view.workers == 0 or loading is None or loading.load_s is None or loading.cpu_s is None or not waits(view):
         return 0.0
-    rest = view.times.wait_s - load_s
-    return rest if rest > load_s else 0.0
+    if view.times.wait_s <= loading.load_s:
+        return 0.0
+    waiting = loading.kinds.get("storage", 0.0) + loading.sleep_frac
+    own_s = min(loading.load_s, loading.cpu_s + waiting * loading.load_s)
+    rest = view.times.wait_s - own_s
+    return rest if rest > own_s else 0.0
 
 
 def wait_seconds(view: View, kind: str) -> float:
@@ -63,6 +70,17 @@ def _lines_of(view: View, kind: str) -> StackBook | None:
     return beside if beside.total() else both
 
 
+def _asking(view: View, book: StackBook) -> Callable[[Where], bool]:
+    """Whether a line waits for the loading rather than does it: a loop's, in the function that runs the steps.
+
+    In a data set a loop's line does what its iterator does: ``for _, row in table.iterrows():``.
+    """
+    stepping = step_functions(view)
+    below = [frame for s in book.samples if any(map(in_loader, s.frames)) and (frame := loader_blame(s)) is not None]
+    loading = {(frame.file, frame.func) for frame in below} - stepping
+    return lambda w: asks(w.text) and (w.file, w.function) not in loading
+
+
 def _caller(sample: Sampled) -> Frame | None:
     user = sample.user
     return user[-2] if len(user) > 1 else None
@@ -75,12 +93,19 @@ def wait_where(view: View, kind: str) -> list[Where]:
     the sample and its augmentation.
     """
     book = _lines_of(view, kind)
-    lines = [w for w in book.lines(view.policy.max_where + 1, loader_blame) if not asks(w.text)] if book else []
-    if lines and book is not None:
+    if book is None:
+        return _made(view)
+    asking = _asking(view, book)
+    lines = [w for w in book.lines(view.policy.max_where + 1, loader_blame) if not asking(w)]
+    if lines:
         seen = {(w.file, w.line) for w in lines}
-        callers = [w for w in book.lines(view.policy.max_where + 1, _caller) if not asks(w.text)]
+        callers = [w for w in book.lines(view.policy.max_where + 1, _caller) if not asking(w)]
         lines += [w for w in callers if (w.file, w.line) not in seen and w.function != "<module>"]
         return lines[: view.policy.max_where]
+    return _made(view)
+
+
+def _made(view: View) -> list[Where]:
     return [view.loader.where] if view.loader and view.loader.where else []
 
 

@@ -27,14 +27,16 @@ class _Losses:
         self._modes = torch._C._len_torch_function_stack
         self._dispatch = torch._C._len_torch_dispatch_stack
         self._profiling = torch._C._autograd._profiler_enabled
+        self._detecting = torch.is_anomaly_enabled
         self._unseen = torch._C.DisableTorchFunction
         self._capturing = torch.cuda.is_current_stream_capturing
 
     def count(self, rec: Recorder) -> None:
-        """One more backward; also by whether torch's profiler records it."""
+        """One more backward; also by whether torch's profiler records it, or anomaly detection is on."""
         rec.micro += 1
         rec.backwards += 1
         rec.profiled += self._profiling()
+        rec.anomalous += self._detecting()
 
     def value(self, tensor: Any) -> Any:
         """The scalar's value, or the scalar without its graph; nothing that the script could see.

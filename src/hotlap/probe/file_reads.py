@@ -35,6 +35,9 @@ LINES = 40
 
 OPENERS: tuple[tuple[str, str, str], ...] = (
     ("numpy", "", "load"),
+    ("numpy", "", "fromfile"),
+    ("numpy", "", "loadtxt"),
+    ("numpy", "", "genfromtxt"),
     ("json", "", "load"),
     ("csv", "", "reader"),
     ("pickle", "", "load"),
@@ -138,7 +141,8 @@ class Looks:
                     spent = clock() - begun
                     self._inside = False
                     file = args[skip] if len(args) > skip else next(iter(kwargs.values()), None)
-                    self._count(op, file, spent)
+                    mapped = kwargs.get("mmap_mode") or kwargs.get("mmap")
+                    self._count(f"{op} mapped" if mapped else op, file, spent)
             except BaseException as err:
                 strip(err)
                 raise

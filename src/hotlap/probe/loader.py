@@ -58,9 +58,16 @@ class Loads:
             found = self.infos[id(loader)] = LoaderInfo(loader, self._numbers, None)
         return found
 
-    def constructed(self, loader: Any, frame: int | None) -> None:
-        """A loader was made at this line. One made there again, when the last one is gone, keeps its number."""
+    def constructed(self, loader: Any, frame: int | None, wraps: bool = False) -> None:
+        """A loader was made at this line. One made there again, when the last one is gone, keeps its number.
+
+        A library that ``wraps`` the script's own loader makes another of its data set: the script's line is that of the
+        first.
+        """
         info = self.info(loader)
+        if wraps:
+            own = (i for i in self.infos.values() if i is not info and i.frame)
+            frame = next((i.frame for i in own if getattr(i.loader(), "dataset", None) is loader.dataset), frame)
         info.frame = frame
         if frame is None:
             return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections import deque
 from threading import get_ident
 from typing import Any
 
 from hotlap.probe.context import Context
 from hotlap.probe.loader import Loads
+from hotlap.probe.loader_made import by_wrapper
 from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import DATA_WAIT
 from hotlap.probe.validation import Validations
@@ -68,7 +70,7 @@ def install(ctx: Context, validations: Validations) -> Loads:
             strip(err)
             raise
         try:
-            loads.constructed(self, rec.frames.user_number() or None)
+            loads.constructed(self, rec.frames.user_number() or None, by_wrapper(sys._getframe()))
         except Exception as err:
             ctx.failed("loader", err)
 

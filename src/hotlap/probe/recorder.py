@@ -85,7 +85,7 @@ class Recorder:
         self.lo = 0
         self.lo_n = 0
         self.losses: list[Any] = []
-        self.backwards = self.profiled = 0
+        self.backwards = self.profiled = self.anomalous = 0
         """Backward passes watched since the last look, and those of them that torch's profiler recorded."""
         self.steps: list[StepRow] = []
         self.rows: list[Any] = []
@@ -235,7 +235,7 @@ class Recorder:
         self.next_look = LOOKS[0]
         self.step_start = None
         self.samples = self.micro = self.lo = self.lo_n = self.dropped = 0
-        self.backwards = self.profiled = 0
+        self.backwards = self.profiled = self.anomalous = 0
         self.acc = [0] * len(PHASES)
         self.losses = []
         self.steps = []

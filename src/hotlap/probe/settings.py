@@ -116,7 +116,8 @@ class Settings:
     def debug(self) -> None:
         """Switches that cost time."""
         torch = self.ctx.torch
-        anomaly = torch.is_anomaly_enabled()
+        anomaly = self.rec.anomalous > 0 or torch.is_anomaly_enabled()  # ``with detect_anomaly():`` is over by now
+        self.rec.anomalous = 0
         frac = self._profiled_frac()
         value = {
             "anomaly": anomaly,

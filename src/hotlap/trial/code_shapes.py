@@ -8,6 +8,7 @@ A shape is no finding: a cause wants samples of the script's stacks on its lines
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from hotlap.records.code_shape import CodeShape
@@ -32,6 +33,12 @@ _OPTIONS = {
 }  # fmt: skip
 """Arguments of Lightning's Trainer, ModelCheckpoint and CSVLogger and of transformers' TrainingArguments, and their
 causes."""
+_SWITCHES = {
+    "thread-contention": re.compile(r"^os\.(?:environ\[|environ\.setdefault\(|putenv\()'(?:OMP|MKL)_NUM_THREADS'"),
+    "gc": re.compile(r"^gc\.set_threshold\("),
+    "profiler-left-on": re.compile(r"^(?:sys|threading)\.set(?:trace|profile)\((?!None\))"),
+}
+"""Statements that switch on what costs time, and that leave no frame behind when it does."""
 _TEXT = 200
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -58,6 +65,9 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
         for node in (n for n in _own(body) if isinstance(n, ast.Assign | ast.Expr | ast.Return)):
             if _doubles(node):
                 add("precision", node, name, _span(node), "float64")
+            for cause, switch in _SWITCHES.items() if not isinstance(node, ast.Return) else ():
+                if switch.search(ast.unparse(node)[:_TEXT]):
+                    add(cause, node, name, _span(node), cause)
         for filled, what in filled_up(_own(body)) if name != "forward" else ():
             add("padding", filled, name, {filled.lineno}, what)
         batch = batch_sizes(_own(body))

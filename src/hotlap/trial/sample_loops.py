@@ -33,6 +33,8 @@ def batch_sizes(nodes: Iterable[ast.AST]) -> set[str]:
         if isinstance(target, ast.Name) and _is_batch(value):
             names.add(target.id)
         first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and value.slice.lower is None:
+            value = value.value  # ``B, T = x.shape[:2]``
         if isinstance(first, ast.Name) and ast.unparse(value).endswith((".shape", ".size()")):
             names.add(first.id)
     return names
@@ -57,6 +59,8 @@ def over_samples(loop: ast.AST, batch: set[str]) -> str:
     if any(isinstance(c.func, ast.Attribute) and c.func.attr == "step" for c in calls) or _carries(inside):
         return ""
     for target, over in heads:
+        if _by_length(target, over, inside):
+            return ast.unparse(over)
         if _by_index(target, over, batch):
             index = ast.unparse(target)
             taken = [node for node in inside if _takes(node, index)]
@@ -85,6 +89,18 @@ def _by_index(target: ast.expr, over: ast.expr, batch: set[str]) -> bool:
     return _is_batch(bound) or (isinstance(bound, ast.Name) and bound.id in batch)
 
 
+def _by_length(target: ast.expr, over: ast.expr, inside: list[ast.AST]) -> bool:
+    """``for i, n in enumerate(lengths)`` whose body takes ``x[i, :n]``."""
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or called_name(over) != "enumerate":
+        return False
+    index, length = map(ast.unparse, target.elts)
+    return any(
+        isinstance(node, ast.Subscript) and _takes(node, index)
+        and any(isinstance(p, ast.Slice) and p.upper and ast.unparse(p.upper) == length for p in ast.walk(node.slice))
+        for node in inside
+    )  # fmt: skip
+
+
 def _takes(node: ast.AST, index: str) -> bool:
     """``x[i]``, ``x[i, 0]``, ``x[i : i + 1]``."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
@@ -105,7 +121,10 @@ def _batch_of_one(node: ast.expr, samples: set[str]) -> bool:
         node = node.func
     else:
         return False
-    return made and isinstance(node.value, ast.Name) and node.value.id in samples
+    root: ast.expr = node.value
+    while isinstance(root, ast.Subscript | ast.Attribute):  # ``sample["image"][None]``
+        root = root.value
+    return made and isinstance(root, ast.Name) and root.id in samples
 
 
 def _carries(inside: list[ast.AST]) -> bool:

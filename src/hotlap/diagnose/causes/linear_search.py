@@ -17,7 +17,7 @@ _SEARCH = re.compile(
     r"\w\.index\("
     r"|^(?!.*\bfor\b).*\b(?:if|while|and|or|assert|return)\b.*\bin self\.\w+"
     r"|\b(?:next|any|all)\(.*\bfor\b.*(?:==|\bin self\.)"
-    r"|\[.*\bfor\b.*\bin self\.\w+.*\bif\b.*==.*\]"
+    r"|\[.*\bfor\b.*\bin (?:(?:enumerate|zip|reversed|range|len)\()*self\.\w+.*\bif\b.*(?:==|!=|\bin\b).*\]"
     r"|(\bself(?:\.\w+)+?|\b[A-Z][A-Z_0-9]+)(?:\.loc)?\[\(*\1(?:\[|\.\w+).*(?:==|\.isin\(|\.eq\()"
     r"|(\b\w+(?:\.\w+)*?)(?:\.loc)?\[\(*\2(?:\[[\"']|\.[A-Za-z_]\w*\b(?!\()).*(?:==|\.isin\(|\.eq\()"
     r"|\.query\(\s*[fr]?[\"'@]"
@@ -34,6 +34,19 @@ _MASK = re.compile(
 """``np.where(self.ids == i)``, ``mask = self.df.user == user``."""
 
 
+_WALKS = re.compile(r"^for\b.*\bin\s+(?:(?:enumerate|zip|reversed|range|len)\()*self\.\w+")
+_EQUALS = re.compile(r"^(?:el)?if\b.*(?:==|!=)")
+"""``for j, (name, label) in enumerate(self.items):`` and ``if name == key:``."""
+Loop = tuple[str, str, str]
+
+
+def _walks(book: StackBook) -> set[Loop]:
+    """File, function and header of the loops over what all samples share that compare each."""
+    frames = {frame for sample in book.samples if (frame := loader_blame(sample)) is not None}
+    compared = {frame for frame in frames if _EQUALS.search(book.text(frame))}
+    return {(f.file, f.func, header) for f in compared if _WALKS.search(header := book.loop(f))}
+
+
 def _masks(book: StackBook) -> set[tuple[str, str, str]]:
     """File, function and name of the comparisons with all samples: to look up by one walks through them once more."""
     frames = {frame for sample in book.samples if (frame := loader_blame(sample)) is not None}
@@ -48,13 +61,15 @@ def find(view: View) -> Finding | None:
     book = loader_book(view)
     total = book.total()
 
-    masks = _masks(book)
+    masks, walks = _masks(book), _walks(book)
 
     def searches(sample: Sampled) -> bool:
         frame = loader_blame(sample)
         text = book.text(frame) if frame is not None else ""
         if frame is None or _SEARCH.search(text) or _MASK.search(text):
             return frame is not None
+        if {(frame.file, frame.func, header) for header in (text, book.loop(frame))} & walks:
+            return True
         return any(
             f"[{name}]" in text for file, function, name in masks if (file, function) == (frame.file, frame.func)
         )

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from hotlap.diagnose.reading import Opened, repeated_finding
+from hotlap.diagnose.reading import Opened, is_parsed, repeated_finding
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
 CAUSE = "parsed-per-sample"
-
-PARSERS = frozenset((
-    "json.load", "csv.reader", "pickle.load", "pandas.read_csv", "pandas.read_parquet", "xml.etree.ElementTree.parse",
-))  # fmt: skip
-"""Operations that turn a whole file into Python objects."""
 
 
 def _advice(opened: Opened) -> str:
@@ -23,4 +18,4 @@ def _advice(opened: Opened) -> str:
 
 def find(view: View) -> Finding | None:
     """Parsers that were given the same file several times within one batch."""
-    return repeated_finding(view, CAUSE, PARSERS.__contains__, _advice, "one file, parsed for each sample")
+    return repeated_finding(view, CAUSE, is_parsed, _advice, "one file, parsed for each sample")

@@ -29,6 +29,7 @@ def find(view: View) -> Finding | None:
     other_s = view.compute_s * view.compute_bound + view.seconds("sync") + told.gathered_s + told.collected_s
     python_s = max(0.0, times.step_s - other_s)
     where = next((found for row in reversed(view.setting_rows("tracing")) if (found := view.setting_where(row))), [])
+    where = where or view.option_where(CAUSE)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     prior = view.policy.tracing_prior
     evidence = {"on": names, "python_s": python_s, "basis": "prior", "prior": prior}

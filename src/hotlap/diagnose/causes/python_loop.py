@@ -57,9 +57,11 @@ def find(view: View) -> Finding | None:
         inner = sample.blamed
         for frame in reversed(sample.user):
             header, n = forward.loop(frame), rounds(frame)
-            if inner is None or n < view.policy.loop_calls or not _LOOP.search(header) or _MODULES.search(header):
+            if inner is None or not _LOOP.search(header) or _MODULES.search(header):
                 continue
             known, own = counted.get(_line(frame)), counted.get(_line(inner))
+            if max(n, known.calls if known and n >= view.policy.loop_rounds else 0.0) < view.policy.loop_calls:
+                continue
             calls = max(n, known.calls if known else 0.0)
             small = own_s[_line(inner)] / max(calls, own.calls if own else 0.0) <= view.policy.loop_call_s
             if small and (frame is inner or under_s[_line(frame)] / calls <= view.policy.loop_round_s):

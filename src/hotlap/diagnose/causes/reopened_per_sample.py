@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hotlap.diagnose.causes.parsed_per_sample import PARSERS
 from hotlap.diagnose.causes.whole_file_read import WHOLE
-from hotlap.diagnose.reading import Opened, repeated_finding
+from hotlap.diagnose.reading import Opened, is_parsed, repeated_finding
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 
@@ -21,5 +20,5 @@ def _advice(opened: Opened) -> str:
 def find(view: View) -> Finding | None:
     """Opening calls that name the same file several times within one batch."""
     return repeated_finding(
-        view, CAUSE, lambda op: op not in PARSERS and op not in WHOLE, _advice, "one file, opened for each sample"
+        view, CAUSE, lambda o: not is_parsed(o) and o.op not in WHOLE, _advice, "one file, opened for each sample"
     )

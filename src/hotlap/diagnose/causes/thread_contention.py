@@ -48,6 +48,7 @@ def find(view: View) -> Finding | None:
         "workers_off_cpu_frac": loading.wait_frac if loading else None, "basis": "prior",
     }  # fmt: skip
     set_at = next((found for row in reversed(view.setting_rows("threads")) if (found := view.setting_where(row))), [])
+    set_at = set_at or view.option_where(CAUSE)
     made = [view.loader.where] if view.loader and view.loader.where and busy else []
     where = set_at + made if too_many else made + set_at
     return view.finding(

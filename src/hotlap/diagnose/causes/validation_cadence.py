@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hotlap.diagnose.cadence import cadence_advice, cadence_evidence
+from hotlap.diagnose.host import step_functions
 from hotlap.diagnose.validating import metric_lines, validation_parts, validation_settings
 from hotlap.diagnose.view import View
-from hotlap.records.findings import Finding
+from hotlap.records.findings import Finding, Where
 
 CAUSE = "validation-cadence"
 
@@ -30,10 +31,16 @@ def _more(view: View, parts: dict[str, float], loader: dict[str, int | None]) ->
     return ""
 
 
+def _in_the_step_first(view: View) -> list[Where]:
+    """Where validations began: the call in the function that runs the steps, which decides how often, comes first."""
+    stepping = step_functions(view)
+    return sorted(view.event_where("validation"), key=lambda w: (w.file, w.function) not in stepping)
+
+
 def find(view: View) -> Finding | None:
     """Validation's cost at its own cadence; where a framework was told the cadence, that line comes first."""
     work = view.times.validation
-    where = [*view.option_where(CAUSE), *view.event_where("validation")][: view.policy.max_where]
+    where = [*view.option_where(CAUSE), *_in_the_step_first(view)][: view.policy.max_where]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     every = f"every {work.every:.0f} steps" if work.every else "in the steps seen"
     parts, loader = validation_parts(view), validation_settings(view)

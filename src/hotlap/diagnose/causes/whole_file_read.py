@@ -8,7 +8,7 @@ from hotlap.records.findings import Finding
 
 CAUSE = "whole-file-read"
 
-WHOLE = frozenset(("numpy.load", "torch.load"))
+WHOLE = frozenset(("numpy.load", "numpy.fromfile", "torch.load"))
 """Operations that read all of an array."""
 
 
@@ -22,4 +22,4 @@ def _advice(opened: Opened) -> str:
 
 def find(view: View) -> Finding | None:
     """Array files that are loaded several times within one batch."""
-    return repeated_finding(view, CAUSE, WHOLE.__contains__, _advice, "one array, read whole for each sample")
+    return repeated_finding(view, CAUSE, lambda o: o.op in WHOLE, _advice, "one array, read whole for each sample")
