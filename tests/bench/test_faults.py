@@ -16,7 +16,7 @@ import tokenize
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -154,3 +154,17 @@ def test_a_red_herring_is_noticed_and_a_healthy_script_is_left_alone() -> None:
     assert runs.first_right(fault, [row]) == (False, False, True)
     assert not runs.left_alone([row])
     assert runs.left_alone([{**row, "share": 0.03}, {**row, "cause": "nothing-to-gain"}])
+
+
+def test_what_was_measured_while_others_had_the_cores_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults_bench = bench_module("faults")
+    taken = iter([0.3, 0.2, 0.01])
+    watch = type("Watch", (), {"stolen": lambda self: next(taken)})
+    monkeypatch.setattr(faults_bench, "Watch", watch)
+    monkeypatch.setattr(faults_bench, "wait_until_quiet", lambda most: None)
+    monkeypatch.setattr(faults_bench, "examine", lambda fault, args: {"findings": []})
+    fault = SimpleNamespace(name="any")
+    found = faults_bench.in_quiet(fault, SimpleNamespace(tries=3, stolen=0.05))
+    assert found == {"findings": [], "stolen": 0.01}
+    taken = iter([0.3, 0.2])
+    assert faults_bench.in_quiet(fault, SimpleNamespace(tries=2, stolen=0.05)) is None
