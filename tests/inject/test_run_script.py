@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -87,3 +88,43 @@ def test_exit_code(code: int) -> None:
 
 def test_killed_by_a_signal() -> None:
     assert run_script([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], os.environ) == 137
+
+
+HOST = """
+import os, signal, sys
+from hotlap.inject.run_script import run_script
+numbers = [getattr(signal, "SIG" + name) for name in sys.argv[2].split()]
+before = [signal.getsignal(number) for number in numbers]
+code = run_script([sys.executable, "-c", *sys.argv[1:]], os.environ)
+sys.exit(code if [signal.getsignal(number) for number in numbers] == before else 99)
+"""
+SCRIPT = """
+import os, signal, sys, time
+names, seen = sys.argv[1].split(), []
+for name in names:
+    signal.signal(getattr(signal, "SIG" + name), lambda number, frame: seen.append(number))
+for name in names:
+    number = getattr(signal, "SIG" + name)
+    os.kill(os.getppid(), number)
+    until = time.monotonic() + (10 if name not in ("INT", "QUIT") else 0.1)
+    while number not in seen and time.monotonic() < until:
+        time.sleep(0.005)
+sys.exit(10 + len(seen))
+"""
+
+
+@pytest.mark.parametrize(("names", "reach"), [("TERM HUP USR1 USR2", 4), ("INT QUIT", 0)])
+def test_signals_that_are_meant_for_the_script_reach_it_and_none_ends_hotlap(names: str, reach: int) -> None:
+    done = subprocess.run([sys.executable, "-c", HOST, SCRIPT, names], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 10 + reach, done.stderr
+
+
+@pytest.mark.parametrize(("text", "why", "hint"), [("echo hello\n", "Exec format error", "what runs it"),
+                                                  ("#!/no/such/sh\n", "No such file", "")])  # fmt: skip
+def test_a_command_that_cannot_be_executed(tmp_path: Path, text: str, why: str, hint: str) -> None:
+    path = tmp_path / "train"
+    path.write_text(text)
+    path.chmod(0o755)
+    with pytest.raises(HotlapError, match=f"cannot be executed: {why}") as err:
+        run_script(check_command([str(path)]), os.environ)
+    assert err.value.exit_code == 2 and hint in err.value.hint

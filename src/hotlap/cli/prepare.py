@@ -9,7 +9,6 @@ from pathlib import Path
 
 from hotlap.inject.run_script import module_of, script_of
 from hotlap.machine.origin import read_origin
-from hotlap.records.errors import HotlapError
 from hotlap.records.plan import Move
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
@@ -19,13 +18,13 @@ __all__ = ["new_record", "new_run", "script_title", "status_of"]
 
 @contextmanager
 def status_of(run: RunRecord) -> Iterator[None]:
-    """Say in the record how the body ended: finished, interrupted (Ctrl-C) or failed. Errors go on."""
+    """Say in the record how the body ended: finished, interrupted (Ctrl-C) or failed. Whatever was raised goes on."""
     try:
         yield
     except KeyboardInterrupt:
         run.status = "interrupted"
         raise
-    except HotlapError:
+    except BaseException:
         run.status = "failed"
         raise
     run.status = "finished"

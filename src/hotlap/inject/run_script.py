@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import shutil
 import signal
@@ -18,6 +19,11 @@ __all__ = ["check_command", "module_of", "run_script", "script_of"]
 
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""What is sent to Hotlap and meant for the script: job managers ask for a checkpoint with SIGUSR1."""
+THE_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
+"""Ctrl-C and Ctrl-\\: the terminal sends these to the script itself. One that was sent to Hotlap alone looks the same
+from here as one sent to both, and passing that on would interrupt the script twice."""
 
 
 def check_command(command: Sequence[str]) -> list[str]:
@@ -87,17 +93,25 @@ def _die_with(parent: int) -> None:
 def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callable[[int], None] | None = None) -> int:
     """Run ``command`` to its end and return its exit code (128 + n when signal n ended it).
 
-    SIGINT reaches the script from the terminal by itself; SIGTERM and SIGHUP are passed on. Hotlap stays until the
-    script has ended. ``on_start`` is told the script's process id.
+    :data:`PASSED_ON` is passed on to the script, :data:`THE_TERMINALS` reaches it by itself. Hotlap stays until the
+    script has ended. ``on_start`` is told the script's process id. HotlapError when the command cannot be executed.
     """
     own = os.getpid()
-    process = subprocess.Popen(list(command), env=dict(env), preexec_fn=lambda: _die_with(own))
+    try:
+        process = subprocess.Popen(list(command), env=dict(env), preexec_fn=lambda: _die_with(own))
+    except OSError as err:
+        hint = "It has no first line `#!…`: name what runs it, e.g. `bash` or `python`, before it."
+        raise HotlapError(
+            f"The command {command[0]!r} cannot be executed: {err.strerror}.",
+            hint if err.errno == errno.ENOEXEC else "",
+            EXIT_USAGE,
+        ) from err
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         process.send_signal(number)
 
-    before = {n: signal.signal(n, pass_on) for n in (signal.SIGTERM, signal.SIGHUP)}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {n: signal.signal(n, pass_on) for n in PASSED_ON}
+    before |= {n: signal.signal(n, signal.SIG_IGN) for n in THE_TERMINALS}
     try:
         if on_start is not None:
             on_start(process.pid)

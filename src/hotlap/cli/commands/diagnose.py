@@ -76,6 +76,9 @@ def execute(args: argparse.Namespace) -> int:
             _say(f"{err}")
             return code
         raise
+    except BaseException:
+        run.status = "failed"
+        raise
     finally:
         run.exit_code, run.wall_s, run.notes = code, time.monotonic() - started, list(outcome.notes)
         folder.write("run.json", run)
