@@ -58,6 +58,21 @@ def test_a_drift_ends_and_its_cause_is_quiet_for_a_while() -> None:
     assert len(run.told) == 2
 
 
+def times(factor: float, **more: float) -> dict[str, float]:
+    """A step of 0.2 s so many times as long."""
+    return {**{phase: factor * seconds for phase, seconds in BASE.items()}, **more}
+
+
+def test_a_drift_of_slow_steps_ends_too() -> None:
+    run = Run().go(200.0, **times(10)).go(200.0, **times(10, residual=0.9)).go(200.0, **times(10))
+    assert len(run.told) == len(run.over) == 1 and run.alarms.current is None
+
+
+def test_a_change_of_very_slow_steps_is_seen_in_a_long_run() -> None:
+    run = Run().go(8000.0, **times(100)).go(500.0, **times(100, residual=10.0))
+    assert [a.phase for a in run.told] == ["residual"]
+
+
 def test_growth_is_told_with_its_line_and_again_when_much_worse() -> None:
     history: UserLine = ("train.py", 60, "main", "mean = np.mean(losses)")
     run = Run()
@@ -109,6 +124,25 @@ def test_swapping_and_quotas() -> None:
         run.around += [Around(split + k * 10**9, **{name: after}) for k in range(5, 60, 5)]
         run.go(60.0, **slower(1.6, "forward", "backward", "optimizer"))
         assert [a.cause for a in run.told] == [cause]
+
+
+@pytest.mark.parametrize(
+    ("events_per_s", "phases", "cause"),
+    [
+        (3.0, ("forward", "backward", "optimizer"), "throttling"),
+        (3.0, ("residual",), "host-work"),
+        (0.04, ("forward", "backward", "optimizer"), "drift"),
+    ],
+)
+def test_heat_is_blamed_where_everything_grew_and_it_lasts(
+    events_per_s: float, phases: tuple[str, ...], cause: str
+) -> None:
+    run = Run().go(60.0)
+    split = run.builder.clock.now
+    run.around = [Around(split + k * 10**9, thermal_events_per_s=0.0) for k in range(-50, 0, 5)]
+    run.around += [Around(split + k * 10**9, thermal_events_per_s=events_per_s) for k in range(5, 60, 5)]
+    run.go(60.0, **slower(8.0 if phases == ("residual",) else 1.6, *phases))
+    assert [a.cause for a in run.told] == [cause]
 
 
 @pytest.mark.parametrize(("read_bytes", "cause"), [(50_000_000, "storage-read"), (0, "augment")])

@@ -205,6 +205,8 @@ class Policy:
     """... and as a part of all cores."""
     throttled_frac: float = 0.05
     """Part of the time more that a quota of CPU held the training back."""
+    thermal_events_per_s: float = 0.5
+    """Times that a processor throttles itself from which it is hot. Prior: one that stays hot does several a second."""
     swap_bytes_per_s: float = 1e6
     """To and from the swap: below, the kernel puts away what nobody uses."""
     load_growth_frac: float = 0.15

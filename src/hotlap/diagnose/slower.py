@@ -87,7 +87,7 @@ def _machine(both: Sides, drift: Drift, growth: Growth) -> Named | None:
     cause = ""
     if change.swapping(policy):
         cause = "swapping"
-    elif change.held_back(policy):
+    elif change.held_back(policy) or (growth.all_alike and change.hot(policy)):
         cause = "held-back"
     elif not drift.growing and change.neighbours(both.whole.machine.cores, policy) and _felt(drift, growth):
         cause = "neighbour-load"

@@ -46,10 +46,14 @@ class Change:
         return pair is not None and pair[1] - pair[0] >= least
 
     def held_back(self, policy: Policy) -> bool:
-        """Whether a quota of CPU, or the processor's temperature, began to hold the training back."""
-        quota, heat = self.throttled_frac, self.thermal_events_per_s
-        by_quota = quota is not None and quota[1] - quota[0] >= policy.throttled_frac
-        return by_quota or (heat is not None and heat[1] > 2 * heat[0] and heat[1] > 0.0)
+        """Whether a quota of CPU began to hold the training back."""
+        quota = self.throttled_frac
+        return quota is not None and quota[1] - quota[0] >= policy.throttled_frac
+
+    def hot(self, policy: Policy) -> bool:
+        """Whether the processor began to throttle itself. It does so now and then: this alone explains no drift."""
+        heat = self.thermal_events_per_s
+        return heat is not None and heat[1] >= policy.thermal_events_per_s and heat[1] > 2 * heat[0]
 
     def numbers(self) -> dict[str, list[float]]:
         """What was measured, ``name: [before, after]``."""

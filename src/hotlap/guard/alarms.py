@@ -28,10 +28,12 @@ __all__ = ["GUARD_POLICY", "Alarms", "News"]
 
 WINDOW_S = 240.0
 """A change is looked for in this much of the run; it shows once an eighth of the window lies behind it."""
+WINDOW_SIDES = 6
+"""Slow steps: the window holds at least so many times the steps that are wanted on either side of a change."""
 WHOLE_EVERY = 1.05
 """The run as a whole is looked at when it has grown by this factor: a slow growth shows in no short window."""
 RECENT_S = 12.0
-"""What counts as now, when it is asked whether a drift is over."""
+"""What counts as now, when it is asked whether a drift is over: longer where fewer steps than are wanted fit in."""
 WORSE = 1.15
 """While a drift goes on, another is told when steps take this much longer than when the first was told ..."""
 WORSE_GROWTH = 1.5
@@ -103,7 +105,8 @@ class Alarms:
     def _drift(self, rows: list[Step], phases: list[str]) -> tuple[Drift, int] | None:
         """A drift in the last minutes, or in the run as a whole, and where the window begins that shows it."""
         end = rows[-1].t + rows[-1].w
-        begins = [max(self._start_ns, end - int(WINDOW_S * 1e9))]
+        least = WINDOW_SIDES * self._policy.drift_least_steps
+        begins = [max(self._start_ns, rows[_last(rows, WINDOW_S, least)].t)]
         run_s = (end - max(self._start_ns, rows[0].t)) / 1e9
         if run_s > WINDOW_S and run_s > WHOLE_EVERY * self._whole_s:
             self._whole_s = run_s
@@ -156,9 +159,9 @@ class Alarms:
         if now is None:
             return
         end = rows[-1].t + rows[-1].w
-        recent = rows[bisect_left(rows, end - int(RECENT_S * 1e9), key=lambda row: row.t) :]
+        recent = rows[_last(rows, RECENT_S, self._policy.drift_least_steps) :]
         steps = sum(row.n for row in recent)
-        if not recent or recent[0].i <= now.found_step or steps < self._policy.drift_least_steps:
+        if recent[0].i <= now.found_step or steps < self._policy.drift_least_steps:
             return
         mean_s = sum(core_ns(row, phases) for row in recent) / steps / 1e9
         if mean_s > (now.before_s + now.after_s) / 2:
@@ -200,6 +203,17 @@ def _alarm(rows: list[Step], drift: Drift, named: Named) -> Alarm:
         found_s=(end - begun) / 1e9, before_s=drift.before_s, after_s=drift.after_s, phase=drift.phase,
         growing=drift.growing, cause=named.cause, where=named.where, advice=named.advice, evidence=named.evidence,
     )  # fmt: skip
+
+
+def _last(rows: list[Step], seconds: float, steps: int) -> int:
+    """Index of the first row of the last ``seconds``; an earlier one where these hold fewer than ``steps`` steps."""
+    end = rows[-1].t + rows[-1].w
+    at = min(bisect_left(rows, end - int(seconds * 1e9), key=lambda row: row.t), len(rows) - 1)
+    held = sum(row.n for row in rows[at:])
+    while at > 0 and held < steps:
+        at -= 1
+        held += rows[at].n
+    return at
 
 
 def _begin_ns(rows: list[Step], drift: Drift) -> int:
