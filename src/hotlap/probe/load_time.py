@@ -37,9 +37,10 @@ def _thread_read_bytes() -> int | None:
 
 
 class LoadMeter:
-    """Adds up fetches; a row goes to ``emit`` about once a second (``is_validation`` says on which account)."""
+    """Adds up fetches; a row goes to ``emit`` about once a second, later on more rarely, every ``most_s`` seconds at
+    least (0: no bound). ``is_validation`` says on which account."""
 
-    def __init__(self, emit: Callable[[Any], None], is_validation: Callable[[], bool]) -> None:
+    def __init__(self, emit: Callable[[Any], None], is_validation: Callable[[], bool], most_s: float = 0.0) -> None:
         self.emit = emit
         self.is_validation = is_validation
         self.after_row: Callable[[], None] | None = None
@@ -54,7 +55,7 @@ class LoadMeter:
         """Short fetches timed since the last long one."""
         self._random = random.Random(0)
         self.validation = False
-        self._pace = Pace(1.0, 0.0005)
+        self._pace = Pace(1.0, 0.0005, most_s)
         self._read_bytes: int | None = None
         self._told = False
         self._clear()
@@ -146,7 +147,7 @@ class MeterHolder:
 def install(ctx: Context) -> MeterHolder:
     """Replace the fetchers' ``__init__`` (to time collate) and ``fetch``."""
     rec, points = ctx.rec, ctx.points
-    holder = MeterHolder(LoadMeter(rec.emit, lambda: points.validating))
+    holder = MeterHolder(LoadMeter(rec.emit, lambda: points.validating, ctx.call.hits_most_s))
     module = ctx.torch.utils.data._utils.fetch
     base = module._BaseDatasetFetcher
     init = base.__init__

@@ -82,6 +82,12 @@ def _files(folder: str) -> int:
         return 0
 
 
+def _own_path(folder: str) -> str:
+    """A file that is not there: an earlier worker of the run may have had the same process id."""
+    path = os.path.join(folder, f"worker-{os.getpid()}.jsonl")
+    return path if not os.path.exists(path) else os.path.join(folder, f"worker-{os.getpid()}-{time.time_ns()}.jsonl")
+
+
 class _WorkerBook:
     """The worker's rows on their way to its file."""
 
@@ -91,11 +97,11 @@ class _WorkerBook:
         rec.frames.forget(rec.emit)
         rec.frames.base = worker_loop.__code__
         self._rec = rec
-        self._file = Appender(os.path.join(setup.call.timeline_dir, f"worker-{os.getpid()}.jsonl"))
+        self._file = Appender(_own_path(setup.call.timeline_dir))
         self._header = setup.header("worker", worker_id)
         self._begun = False
         validation = os.environ.get(LOADER_ENV) == "validation"
-        self._meter = LoadMeter(rec.emit, lambda: validation)
+        self._meter = LoadMeter(rec.emit, lambda: validation, setup.call.hits_most_s)
         self._meter.after_row = self.write
         setup.holder.meter = self._meter
         hz = min(setup.call.stack_hz, 50.0)
@@ -112,8 +118,8 @@ class _WorkerBook:
         self._stacks.write(time.monotonic_ns(), last)
         rows, self._rec.rows = self._rec.rows, []
         lines = [] if self._begun else [row_text(self._header)]
-        self._begun = True
-        self._file.write("".join(lines + [row_text(row) for row in rows]))
+        told = self._file.write("".join(lines + [row_text(row) for row in rows]))
+        self._begun = self._begun or told
 
     def close(self) -> None:
         self._stacks.retire()

@@ -52,10 +52,10 @@ class Appender:
         self._pid = os.getpid()
         self._torn = False
 
-    def write(self, text: str) -> None:
-        """Append the lines. In a forked child this does nothing: the file is the parent's."""
+    def write(self, text: str) -> bool:
+        """Append the lines; whether the first of them is in the file. In a forked child: no, it is the parent's."""
         if not text or os.getpid() != self._pid:
-            return
+            return False
         data = text.encode("utf-8", "backslashreplace")
         if self._torn:
             data = b"\n" + data
@@ -64,15 +64,21 @@ class Appender:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
                 self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             if self._torn:
-                return self.count_lost("a row was cut off by a full disk")
+                self.count_lost("a row was cut off by a full disk")
+                return False
             written = os.write(self._fd, data)
-            if written < len(data):
-                self._cut(written, data)
+            if written == len(data):
+                return True
+            return self._cut(written, data)
         except OSError as err:
             self.count_lost(err.strerror or str(err))
+            return False
 
-    def _cut(self, written: int, data: bytes) -> None:
-        """The disk took a part: end the file at the last whole line, so that readers see no torn row in the middle."""
+    def _cut(self, written: int, data: bytes) -> bool:
+        """The disk took a part: end the file at the last whole line, so that readers see no torn row in the middle.
+
+        Returns whether there is one.
+        """
         assert self._fd is not None
         whole = data.rfind(b"\n", 0, written) + 1
         size = os.fstat(self._fd).st_size
@@ -81,6 +87,7 @@ class Appender:
         except OSError:
             self._torn = True
         self.count_lost("the disk is full")
+        return whole > 0
 
     def count_lost(self, why: str) -> None:
         """Something could not be written."""
@@ -136,15 +143,17 @@ class Writer:
         with self._lock:
             if not self.rec.started:
                 return
-            lines = []
-            if not self._begun:
-                self._begun = True
-                lines.append(row_text(self._header()))
+            lines = self._head()
             now = time.monotonic_ns()
             for tidy in self.before_flush:
                 tidy(now)
             lines.extend(self._step_lines(len(self.rec.rows)))
-            self.file.write("".join(lines))
+            told = self.file.write("".join(lines))
+            self._begun = self._begun or told
+
+    def _head(self) -> list[str]:
+        """The header, until it is in the file."""
+        return [] if self._begun else [row_text(self._header())]
 
     def _step_lines(self, n_rows: int) -> list[str]:
         rec = self.rec
@@ -163,5 +172,5 @@ class Writer:
         self.flush()
         if self.rec.started:
             with self._lock:
-                self.file.write("".join(self.steps.rest()) + row_text(last))
+                self.file.write("".join([*self._head(), *self.steps.rest(), row_text(last)]))
         self.file.close()

@@ -33,7 +33,8 @@ class Call:
     stack_hz: float = 50.0
     """Stack samples per second, 0: none. A sample costs about 0.1 ms: at 50, half a percent of the run."""
     hits_most_s: float = 0.0
-    """Longest time between two rows of stack samples; 0: ever longer as the run grows old. A guard wants them fresh."""
+    """Longest time between two rows of stack samples, or of loading; 0: ever longer as the run grows old. A guard wants
+    them fresh."""
     seed_offset: int = 0
     """Added to every seed the script sets (a trial's further seeds); 0 leaves seeding alone."""
     replay_batches: int = 0
