@@ -9,9 +9,9 @@ import pytest
 from guarded import write_timeline
 
 from hotlap.guard import follow
-from hotlap.guard.follow import FOLD, Follower, fold_hits, fold_steps
+from hotlap.guard.follow import FOLD, Follower, fold_hits, fold_loads, fold_steps
 from hotlap.records.errors import RecordError
-from hotlap.records.rows import Hits
+from hotlap.records.rows import Hits, Load
 from hotlap.records.timeline import read_timeline
 from hotlap.testing.timelines import TimelineBuilder
 
@@ -48,6 +48,26 @@ def test_a_command_that_trains_twice_is_followed_from_one_to_the_other(tmp_path:
     assert follower.training.header.pid == 101, "the last one, at the end"
 
 
+def test_a_process_that_was_killed_is_left_for_the_one_that_took_its_place(tmp_path: Path) -> None:
+    first = TimelineBuilder().steps(50, forward=0.01).build()
+    second = TimelineBuilder(start_s=60.0).steps(9, forward=0.01).build()
+    second = replace(second, header=replace(second.header, pid=101))
+    beside = TimelineBuilder().steps(9, forward=0.01).build()
+    beside = replace(beside, header=replace(beside.header, pid=102))
+    write_timeline(first, tmp_path)
+    write_timeline(beside, tmp_path)
+    follower = Follower(tmp_path)
+    follower.poll()
+    assert follower.training is not None and follower.training.header.pid == 100, "both train at once"
+    path = write_timeline(second, tmp_path)
+    follower.poll()
+    assert follower.training.header.pid == 101, "it began after the other's last step, which has no end"
+    with open(path, "a") as file:
+        file.write('{"k": "end", "t": 1, "reason": "exit"}\n')
+    follower.poll()
+    assert follower.training.header.pid == 101
+
+
 def test_what_is_no_timeline_is_told(tmp_path: Path) -> None:
     (tmp_path / "1.jsonl").write_text('{"k": "step"\n')
     with pytest.raises(RecordError, match="corrupt"):
@@ -73,6 +93,15 @@ def test_folding_of_samples() -> None:
     assert fold_hits(rows) == [
         Hits(FOLD - 1, 10, [[1, 2, FOLD], [2, 2, 3 * FOLD]]), Hits(FOLD, 10, [[1, 2, 1], [2, 2, 3]]),
         Hits(99, 20, [[1, 2, 5]]),
+    ]  # fmt: skip
+
+
+def test_folding_of_loads() -> None:
+    rows = [Load(k, 10, 1, 32, 2, 3, 4, 5, sq=0.5) for k in range(FOLD)] + [
+        Load(99, 10, 1, 32, 2, 3, 4, validation=True)
+    ]
+    assert fold_loads(rows) == [
+        Load(FOLD - 1, 10 * FOLD, FOLD, 32 * FOLD, 2 * FOLD, 3 * FOLD, 4 * FOLD, 5 * FOLD, sq=0.5 * FOLD), rows[-1],
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,11 @@ def test_the_first_rank_that_trains_and_has_not_ended_is_shown(tmp_path: Path) -
     written(tmp_path / "c.jsonl", timeline_text(20))
     found = trained(tmp_path)
     assert found is not None and found.header.rank == 0 and found.steps == 20
+    later = re.sub(r'"t":(\d+)', lambda found: f'"t":{int(found[1]) + 10**12}', timeline_text(5))
+    written(tmp_path / "d.jsonl", later)
+    found = trained(tmp_path)
+    assert found is not None and found.steps == 5, "what it took the place of was killed: it has no end"
+    (tmp_path / "d.jsonl").unlink()
     (tmp_path / "c.jsonl").unlink()
     found = trained(tmp_path)
     assert found is not None and found.steps == 50 and found.ended

@@ -13,14 +13,14 @@ from itertools import groupby
 from pathlib import Path
 
 from hotlap.records.errors import RecordError
-from hotlap.records.rows import Header, Hits, Step
+from hotlap.records.rows import Header, Hits, Load, Step
 from hotlap.records.timeline import Timeline, parse_row, trainer_of
 
-__all__ = ["Follower", "fold_hits", "fold_steps"]
+__all__ = ["Follower", "fold_hits", "fold_loads", "fold_steps"]
 
 MOST_ROWS = 20_000
 """Rows of steps held; beyond, the older half is folded. A week's run writes a quarter of a million."""
-MOST_HITS = 2_000
+MOST_HITS = MOST_LOADS = 2_000
 FOLD = 16
 """Rows that become one."""
 MOST_BYTES = 1 << 24
@@ -62,6 +62,25 @@ def fold_hits(rows: list[Hits]) -> list[Hits]:
             for stack, phase, n in (hit for row in group for hit in row.h):
                 counts[stack, phase] = counts.get((stack, phase), 0) + n
             folded.append(Hits(group[-1].t, every, [[stack, phase, n] for (stack, phase), n in counts.items()]))
+    return folded
+
+
+def fold_loads(rows: list[Load]) -> list[Load]:
+    """Consecutive rows on one account added up, FOLD at a time, under the time of the last."""
+    folded = []
+    for _, same in groupby(rows, key=lambda row: (row.validation, row.training)):
+        alike = list(same)
+        for at in range(0, len(alike), FOLD):
+            group = alike[at : at + FOLD]
+            read = [row.read_bytes for row in group if row.read_bytes is not None]
+            squares = [row.sq for row in group if row.sq is not None]
+            folded.append(replace(
+                group[-1],
+                w=sum(r.w for r in group), batches=sum(r.batches for r in group), samples=sum(r.samples for r in group),
+                decode=sum(r.decode for r in group), collate=sum(r.collate for r in group),
+                cpu=sum(r.cpu for r in group), read_bytes=sum(read) if read else None,
+                sq=sum(squares) if len(squares) == len(group) else None,
+            ))  # fmt: skip
     return folded
 
 
@@ -111,6 +130,16 @@ class _File:
         if len(found.hits) > MOST_HITS:
             half = MOST_HITS // 2
             found.hits[:half] = fold_hits(found.hits[:half])
+        if len(found.load) > MOST_LOADS:
+            half = MOST_LOADS // 2
+            found.load[:half] = fold_loads(found.load[:half])
+
+
+def _replaced(trainer: Timeline, found: list[Timeline]) -> bool:
+    if not trainer.step:
+        return False
+    last, rank = trainer.step[-1].t + trainer.step[-1].w, trainer.header.rank
+    return any(t.header.role == "train" and t.header.rank == rank and t.step and t.step[0].t >= last for t in found)
 
 
 class Follower:
@@ -151,10 +180,11 @@ class Follower:
     def training(self) -> Timeline | None:
         """The timeline of the process that trains now (when all have ended: trained last), with its workers'.
 
-        A command may train several times, one process after the other.
+        A command may train several times, one process after the other. One that was killed has no end; it has ended
+        once another of its rank has begun after its last step.
         """
         found = self._found()
-        live = [timeline for timeline in found if timeline.header.role != "train" or timeline.end is None]
+        live = [t for t in found if t.header.role != "train" or (t.end is None and not _replaced(t, found))]
         self._following = trainer_of(live) or self._following or trainer_of(found)
         return self._following
 

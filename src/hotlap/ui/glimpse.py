@@ -64,18 +64,23 @@ class Glimpse:
 
 def trained(folder: Path) -> Glimpse | None:
     """Of the timelines in a folder, that of the process that trains: lowest rank, then one that has not ended, then
-    the most steps. None: nobody has trained yet. RecordError when one is not what it should be."""
-    best: tuple[tuple[int, bool, int], Glimpse] | None = None
+    the most steps. None: nobody has trained yet. RecordError when one is not what it should be.
+
+    One that was killed has no end; it has ended once another of its rank has begun after its last step.
+    """
+    seen: list[Glimpse] = []
     for path in sorted(folder.glob("*.jsonl")):
         if path.name.startswith("worker-"):  # a name is cheaper than a look, and there may be thousands
             continue
         found = look(path)
-        if found is None or found.header.role != "train" or not found.starts:
-            continue
-        rank = (found.header.rank, found.ended, -found.steps)
-        if best is None or rank < best[0]:
-            best = (rank, found)
-    return best[1] if best is not None else None
+        if found is not None and found.header.role == "train" and found.starts:
+            seen.append(found)
+
+    def over(one: Glimpse) -> bool:
+        same = (other for other in seen if other.header.rank == one.header.rank)
+        return one.ended or any(other.starts[0][1] >= one.starts[-1][1] for other in same)
+
+    return min(seen, key=lambda one: (one.header.rank, over(one), -one.steps), default=None)
 
 
 def look(path: Path) -> Glimpse | None:
