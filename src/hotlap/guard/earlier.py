@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hotlap.guard.status import Earlier
@@ -18,14 +18,21 @@ MOST = 40
 """Runs looked at, newest first."""
 
 
-def look_back(command: Sequence[str], root: Path | None, own: RunFolder) -> Earlier:
-    """The newest roof and the newest whole run of ``command``. A run that cannot be read tells nothing."""
+def look_back(
+    command: Sequence[str], root: Path | None, own: RunFolder, check: Callable[[RunFolder], None] | None = None
+) -> Earlier:
+    """The newest roof and the newest whole run of ``command``. A run that cannot be read tells nothing.
+
+    ``check`` raises RecordError for a run that is not to be read.
+    """
     roof: Roof | None = None
     steps: int | None = None
     for folder in list_runs(root)[: -MOST - 1 : -1]:
         if folder.path.resolve() == own.path:
             continue
         try:
+            if check is not None:
+                check(folder)
             run = folder.read("run.json", RunRecord)
             if run is None or run.command != list(command):
                 continue

@@ -53,6 +53,6 @@ class Export:
         now = self._clock()
         if not status.steps or now < self._due_s:
             return
-        self._due_s = now + EVERY_S
         # not synced to the disk: that can make the script's own writes wait, and the file is worthless after a crash
         write_atomic(self._path, dumps(Figures(pid, status.steps, series(status), drifts)), durable=False)
+        self._due_s = now + EVERY_S

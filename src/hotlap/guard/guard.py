@@ -15,7 +15,8 @@ from hotlap.guard.hook import Hook
 from hotlap.guard.look_around import Surroundings
 from hotlap.guard.metrics import MetricsServer
 from hotlap.guard.status import Earlier, Status, read_status
-from hotlap.records.guard import GuardRecord
+from hotlap.records.errors import HotlapError
+from hotlap.records.guard import Alarm, GuardRecord
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.timeline import Timeline
@@ -66,6 +67,12 @@ class Guard:
         self._failed = False
         self._pid = 0
         self._told: list[str] = []
+        self._seen = Status()
+        """The last status of steps: what is recorded."""
+        self._written = GuardRecord(0, 0, 0.0)
+        self._to_hook: list[tuple[Alarm, str]] = []
+        """Drifts that the hook was not started for yet."""
+        self._refused: set[str] = set()
         self._export = Export(folder.timeline_dir("run")) if wishes.export else None
         self._server = wishes.metrics(lambda: self.status) if wishes.metrics is not None else None
 
@@ -85,16 +92,20 @@ class Guard:
     def stop(self) -> None:
         """The script has ended: look a last time, write what was seen."""
         self._enough.set()
-        if self._thread is not None:
-            self._thread.join()
-            if not self._failed:
-                self._guarded(self._look)
-                self._guarded(self._write)
-        if self._wishes.hook is not None:
-            for line in self._wishes.hook.finish():
+        hook = self._wishes.hook
+        try:
+            if self._thread is not None:
+                self._thread.join()
+                if not self._failed:
+                    self._guarded(self._look)
+                self._guarded(self._keep)
+            for line in hook.finish() if hook is not None else []:
                 self._wishes.say(line)
-        if self._server is not None:
-            self._server.stop()
+        finally:  # also when Ctrl-C ends the waiting
+            if hook is not None:
+                hook.stop()
+            if self._server is not None:
+                self._server.stop()
 
     def _run(self) -> None:
         told = time.monotonic()
@@ -110,8 +121,20 @@ class Guard:
             work()
         except Exception as err:  # whatever it is, the script's run and its exit code are not to suffer from it
             self._failed = True
+            self.status = Status()  # nothing that is served is to be taken for how the run goes now
             self.notes.append(f"The guard gave up: {err}")
             self._wishes.say(f"the guard gave up, the run goes on: {type(err).__name__}: {err}")
+
+    def _try(self, what: str, work: Callable[[], None]) -> bool:
+        """What the system may refuse for a while (a full disk): told the first time, and tried again at later looks."""
+        try:
+            work()
+        except (HotlapError, OSError) as err:
+            if what not in self._refused:
+                self._refused.add(what)
+                self._wishes.say(f"{what} failed, the run goes on: {err}")
+            return False
+        return True
 
     def _look(self) -> None:
         around = self._surroundings.look() if self._surroundings is not None else None
@@ -128,10 +151,16 @@ class Guard:
         self.status = read_status(
             timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms)
         )
-        if self._export is not None:
-            self._export.write(self.status, self._pid, self._told)
-        if self._wishes.hook is not None:
-            for line in self._wishes.hook.ended():
+        self._seen = self.status if self.status.steps else self._seen
+        if (self._alarms.alarms, self._alarms.current) != (self._written.alarms, self._written.current):
+            self._keep()
+        export, hook = self._export, self._wishes.hook
+        if export is not None:
+            self._try("giving figures to trackers", lambda: export.write(self.status, self._pid, self._told))
+        if hook is not None:
+            while self._to_hook and self._try("--on-drift", lambda: hook.start(*self._to_hook[0])):
+                del self._to_hook[0]
+            for line in hook.ended():
                 self._wishes.say(line)
 
     def _tell(self, timeline: Timeline) -> None:
@@ -141,21 +170,24 @@ class Guard:
             self._told.append(line)
             self._wishes.say(line)
             if self._wishes.hook is not None:
-                self._wishes.hook.start(alarm, line)
+                self._to_hook.append((alarm, line))
         for alarm in news.over:
             self._told.append(over_line(alarm))
             self._wishes.say(self._told[-1])
-        if news.alarms or news.over:
-            self.status = read_status(timeline, self._follower.samples, self._wishes.earlier)
-            self._write()
 
     def _prepare(self, timeline: Timeline) -> None:
         """Before a cause is named: read the other ranks, and the user's lines."""
         self._follower.poll(every_rank=True)
         annotate(self._follower.training or timeline)
 
+    def _keep(self) -> None:
+        self._try("writing guard.json", self._write)
+
     def _write(self) -> None:
-        status = self.status
-        if status.steps:
-            record = GuardRecord(status.steps, status.samples, status.train_s, self._alarms.alarms, self.notes)
+        seen, current = self._seen, None if self._failed else self._alarms.current
+        if seen.steps or self.notes:
+            record = GuardRecord(
+                seen.steps, seen.samples, seen.train_s, list(self._alarms.alarms), list(self.notes), current
+            )
             self._folder.write("guard.json", record)
+            self._written = record

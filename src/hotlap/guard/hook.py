@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -63,13 +64,18 @@ class Hook:
 
     def finish(self, patience_s: float = END_S) -> list[str]:
         """The run has ended: wait for commands that still work, and end those that take too long."""
-        said, until = [], time.monotonic() + patience_s
-        for process in list(self._running):
-            try:
+        until = time.monotonic() + patience_s
+        for process in self._running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=max(0.0, until - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                self._running.remove(process)
-                said.append("--on-drift: the command was still working when the run had ended, and was stopped")
+        said = ["--on-drift: the command was still working when the run had ended, and was stopped"] * self.stop()
         return [*self.ended(), *said]
+
+    def stop(self) -> int:
+        """End at once what still works, with all that it has started; how many there were."""
+        late = [process for process in self._running if process.poll() is None]
+        for process in late:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self._running = [process for process in self._running if process not in late]
+        return len(late)

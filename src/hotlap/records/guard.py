@@ -51,4 +51,6 @@ class GuardRecord:
     """Seconds from the first recorded step to the last."""
     alarms: list[Alarm] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    current: Alarm | None = None
+    """The drift that went on when this was written; it may have been told as another alarm, or not again."""
     schema: Literal["hotlap.guard/1"] = SCHEMA

@@ -73,7 +73,7 @@ class States:
         glimpse = self._glimpse(folder, problems)
         return RunState(
             run=run,
-            status=self._status(folder, run, glimpse, alarms),
+            status=self._status(folder, run, glimpse, guard),
             glimpse=glimpse,
             findings=findings,
             levers=levers,
@@ -94,11 +94,11 @@ class States:
             problems.append(reason(err))
             return None
 
-    def _status(self, folder: RunFolder, run: RunRecord, glimpse: Glimpse | None, alarms: list[Alarm]) -> Status:
+    def _status(self, folder: RunFolder, run: RunRecord, glimpse: Glimpse | None, guard: GuardRecord | None) -> Status:
         if glimpse is None:
             return Status()
-        current = next((alarm for alarm in reversed(alarms) if alarm.over_step is None), None)
-        status = read_status(glimpse.recent, 0, self._known(folder, run), current, len(alarms))
+        current, drifts = (guard.current, len(guard.alarms)) if guard is not None else (None, 0)
+        status = read_status(glimpse.recent, 0, self._known(folder, run), current, drifts)
         return replace(status, train_s=glimpse.train_s)
 
     def _known(self, folder: RunFolder, run: RunRecord) -> Earlier:
@@ -106,8 +106,15 @@ class States:
         if name not in self._earlier:
             if len(self._earlier) >= LONGEST_KNOWN:
                 self._earlier.clear()
-            self._earlier[name] = look_back(run.command, folder.path.parent, folder)
+            self._earlier[name] = look_back(run.command, folder.path.parent, folder, _check)
         return self._earlier[name]
+
+
+def _check(folder: RunFolder) -> None:
+    """As for a run that is listed: none whose folder is a link, and no document that could not be one."""
+    if folder.path.is_symlink():
+        raise RecordError(f"{folder.path.name} is a link, and links are not followed.")
+    check_folder(folder.path, deep=False)
 
 
 def _document(folder: RunFolder, name: str, cls: type[T], problems: list[str]) -> T | None:

@@ -19,7 +19,7 @@ from hotlap.guard.earlier import look_back
 from hotlap.guard.follow import Follower
 from hotlap.guard.status import Earlier, Status, read_status
 from hotlap.records.errors import EXIT_USAGE, HotlapError
-from hotlap.records.guard import Alarm, GuardRecord
+from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 from hotlap.report.guard_status import panel, status_line
@@ -85,6 +85,5 @@ def _record(folder: RunFolder) -> RunRecord:
 
 def _status(folder: RunFolder, follower: Follower, earlier: Earlier) -> Status:
     record = folder.read("guard.json", GuardRecord)
-    alarms: list[Alarm] = record.alarms if record is not None else []
-    current = next((a for a in reversed(alarms) if a.over_step is None), None)
-    return read_status(follower.training, follower.samples, earlier, current, len(alarms))
+    current, drifts = (record.current, len(record.alarms)) if record is not None else (None, 0)
+    return read_status(follower.training, follower.samples, earlier, current, drifts)
