@@ -6,24 +6,31 @@ import os
 import re
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from guarded import Run, write_timeline
 
 from hotlap.cli.commands import run as run_command
 from hotlap.cli.main import build_parser, main
+from hotlap.guard import export
 from hotlap.guard.guard import Guard, Wishes
 from hotlap.guard.hook import Hook
 from hotlap.guard.metrics import CONTENT_TYPE, MetricsServer, exposition
 from hotlap.guard.status import Earlier, Status, read_status
 from hotlap.records.call import Call
 from hotlap.records.codec import loads
-from hotlap.records.errors import HotlapError
+from hotlap.records.errors import HotlapError, RecordError
+from hotlap.records.figures import NAME
 from hotlap.records.findings import Roof, Where
 from hotlap.records.guard import Alarm, GuardRecord
+from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 from hotlap.report.guard_status import Shown, status_line
 from hotlap.report.guard_words import alarm_line
@@ -61,6 +68,98 @@ def test_a_guard_that_fails_says_so_and_ends(tmp_path: Path) -> None:
     guard.start(os.getpid())
     guard.stop()
     assert len(said) == 1 and "gave up" in said[0] and "corrupt" in said[0]
+
+
+def until(done: Callable[[], object]) -> None:
+    """Wait for what the guard's thread does."""
+    end = time.monotonic() + 20.0
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("refused", ["guard.json", "figures", "--on-drift"])
+def test_what_is_refused_for_a_moment_is_told_once_and_tried_again(
+    refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [3]
+
+    def moody(work: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise OSError(28, "No space left on device")
+            return work(*args, **more)
+
+        return call
+
+    owner, name = {
+        "guard.json": (RunFolder, "write"),
+        "figures": (export, "write_atomic"),
+        "--on-drift": (Hook, "start"),
+    }[refused]
+    folder = RunFolder.create("train.py", tmp_path)
+    slow = Run().go(60.0).go(60.0, residual=0.1)
+    write_timeline(slow.builder.build(), folder.timeline_dir("run"))
+    monkeypatch.setattr(owner, name, moody(getattr(owner, name)))
+    said: list[str] = []
+    hook = Hook("true", folder.path)
+    guard = Guard(folder, cpu_machine(), Wishes(said.append, hook=hook, export=True, look_s=0.01))
+    guard.start(os.getpid())
+    until(lambda: left[0] < 0)
+    assert guard.status.steps == slow.builder.step_index, "it goes on"
+    guard.stop()
+    record = folder.read("guard.json", GuardRecord)
+    assert record is not None and len(record.alarms) == 1 and record.notes == [] and record.current == record.alarms[0]
+    assert (folder.timeline_dir("run") / NAME).exists() and hook.log.exists()
+    assert sum("failed, the run goes on: " in line for line in said) == 1 and len(said) == 2, said
+
+
+def test_nothing_stale_is_served_by_a_guard_that_gave_up_and_what_it_saw_is_kept(tmp_path: Path) -> None:
+    folder = RunFolder.create("train.py", tmp_path)
+    path = write_timeline(TimelineBuilder().steps(100, forward=0.1).build(), folder.timeline_dir("run"))
+    said: list[str] = []
+    guard = Guard(folder, cpu_machine(), Wishes(said.append, look_s=0.01))
+    guard.start(os.getpid())
+    until(lambda: guard.status.steps)
+    with open(path, "a") as file:
+        file.write("no json\n")
+    until(lambda: said)
+    assert guard.status == Status()
+    guard.stop()
+    record = folder.read("guard.json", GuardRecord)
+    assert record is not None and record.steps == 100 and "gave up" in record.notes[0]
+
+
+def test_a_drift_of_a_process_that_is_gone_does_not_go_on(tmp_path: Path) -> None:
+    folder = RunFolder.create("train.py", tmp_path)
+    slow = Run().go(60.0).go(60.0, residual=0.1)
+    write_timeline(slow.builder.build(), folder.timeline_dir("run"))
+    guard = Guard(folder, cpu_machine(), Wishes(lambda line: None, look_s=0.01))
+    guard.start(os.getpid())
+    until(lambda: (folder.path / "guard.json").exists())
+    again = TimelineBuilder(start_s=500.0).steps(100, forward=0.1).build()
+    write_timeline(replace(again, header=replace(again.header, pid=101)), folder.timeline_dir("run"))
+    guard.stop()
+    record = folder.read("guard.json", GuardRecord)
+    assert record is not None and len(record.alarms) == 1 and record.current is None
+
+
+def test_ctrl_c_while_a_hook_is_waited_for_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder.create("train.py", tmp_path)
+    hook = Hook(f"sleep 60 & echo $! > {tmp_path / 'pid'}; wait", folder.path)
+    guard = Guard(folder, cpu_machine(), Wishes(lambda line: None, hook=hook))
+    hook.start(ALARM, "slower")
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+
+    def interrupted(self: Hook) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Hook, "finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        guard.stop()
+    stat = Path("/proc") / (tmp_path / "pid").read_text().strip() / "stat"
+    until(lambda: not stat.exists() or ") Z " in stat.read_text())
+    assert not stat.exists() or ") Z " in stat.read_text()
 
 
 def test_status_of_a_run() -> None:
@@ -166,6 +265,55 @@ def test_figures_are_exported_unless_somebody_says_no(
     assert main(["run", "--runs", str(tmp_path), *words, "--", sys.executable, "-c", "pass"]) == 0
     (path,) = tmp_path.glob("*/timelines/run/call.json")
     assert loads(Call, path.read_text()).export is export
+
+
+def refuse(*_: object) -> None:
+    raise RecordError("The disk is full.")
+
+
+@pytest.mark.parametrize("trouble", ["run.json", "timeline", "Ctrl-C"])
+def test_trouble_after_the_scripts_end_leaves_its_exit_code(
+    trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write = RunFolder.write
+
+    def full(self: RunFolder, name: str, document: Any) -> Path:
+        if name == "run.json" and document.status == "finished":
+            refuse()
+        return write(self, name, document)
+
+    def interrupted(self: Guard) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_command, "read_machine", cpu_machine)
+    if trouble == "run.json":
+        monkeypatch.setattr(RunFolder, "write", full)
+    elif trouble == "timeline":
+        monkeypatch.setattr(run_command, "training_timeline", refuse)
+    else:
+        monkeypatch.setattr(Guard, "stop", interrupted)
+    assert main(["run", "--runs", str(tmp_path), "--", sys.executable, "-c", "raise SystemExit(3)"]) == 3
+    why = "interrupted" if trouble == "Ctrl-C" else "The disk is full."
+    assert f"after the script's end: {why}" in capsys.readouterr().err
+    (path,) = tmp_path.glob("*/timelines/run/call.json")
+    assert not Path(loads(Call, path.read_text()).scratch).exists()
+    if trouble != "run.json":
+        record = RunFolder(path.parents[2]).read("run.json", RunRecord)
+        assert record is not None and (record.status, record.exit_code) == ("finished", 3)
+
+
+@pytest.mark.parametrize("words", [["run"], ["diagnose"]])
+def test_a_command_that_cannot_be_executed_is_a_run_that_failed(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_command, "read_machine", cpu_machine)
+    script = tmp_path / "train"
+    script.write_text("echo\n")
+    script.chmod(0o755)
+    assert main([*words, "--runs", str(tmp_path / "runs"), "--", str(script)]) == 2
+    assert "cannot be executed: Exec format error." in capsys.readouterr().err
+    (path,) = (tmp_path / "runs").glob("*/run.json")
+    assert loads(RunRecord, path.read_text()).status == "failed"
 
 
 @pytest.mark.parametrize("words", [["--metrics", "70000"], ["--total-steps", "0"], ["--status", "often"]])

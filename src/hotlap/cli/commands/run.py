@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from hotlap.cli.guarding import add_guarding, guard_for, say
-from hotlap.cli.prepare import new_run
+from hotlap.cli.prepare import new_run, status_of
 from hotlap.guard.guard import Guard
 from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
@@ -59,44 +60,45 @@ def execute(args: argparse.Namespace) -> int:
         say(f"{line} (your files are not changed)")
     folder, run = new_run(NAME, command, args.runs, plan.moves)
     run.plan_path = str(args.plan) if args.plan is not None else None
-    folder.write("machine.json", machine)
+    code: int | None = None
     try:
-        guard = guard_for(args, folder, machine, command)
-    except HotlapError:
-        run.status = "failed"
-        folder.write("run.json", run)
-        raise
-    timeline_dir = folder.timeline_dir("run")
-    scratch = make_scratch()
-    started = time.monotonic()
-    try:
-        call = Call(
-            timeline_dir=str(timeline_dir),
-            mode="run",
-            moves=[move for move in plan.moves if not move.is_knob],
-            stack_hz=GUARD_STACK_HZ if guard is not None else 0.0,
-            hits_most_s=GUARD_HITS_S if guard is not None else 0.0,
-            cores=machine.cores,
-            export=guard is not None and not args.no_export,
-            scratch=str(scratch),
-        )
-        code = run_script(to_run, door.environment(call), guard.start if guard is not None else None)
-    finally:
-        if guard is not None:
-            guard.stop()
-        remove_scratch(scratch)
-    run.status, run.exit_code, run.wall_s = "finished", code, time.monotonic() - started
-    folder.write("run.json", run)
-    told = _what_happened(timeline_dir, plan, command) if args.plan is not None else _not_attached(timeline_dir)
-    for line in [*told, *_guarded(guard, folder, always=not told), *_exported(timeline_dir)]:
-        say(line)
+        with ExitStack() as ends:  # each is done, whatever the others raise
+            ends.callback(folder.write, "run.json", run)
+            with status_of(run):
+                folder.write("machine.json", machine)
+                timeline_dir, scratch = folder.timeline_dir("run"), make_scratch()
+                ends.callback(remove_scratch, scratch)
+                guard = guard_for(args, folder, machine, command)
+                if guard is not None:
+                    ends.callback(guard.stop)
+                call = Call(
+                    timeline_dir=str(timeline_dir),
+                    mode="run",
+                    moves=[move for move in plan.moves if not move.is_knob],
+                    stack_hz=GUARD_STACK_HZ if guard is not None else 0.0,
+                    hits_most_s=GUARD_HITS_S if guard is not None else 0.0,
+                    cores=machine.cores,
+                    export=guard is not None and not args.no_export,
+                    scratch=str(scratch),
+                )
+                started = time.monotonic()
+                code = run_script(to_run, door.environment(call), guard.start if guard is not None else None)
+                run.exit_code, run.wall_s = code, time.monotonic() - started
+        told = _what_happened(timeline_dir, plan, command) if args.plan is not None else _not_attached(timeline_dir)
+        for line in [*told, *_guarded(guard, folder, always=not told), *_exported(timeline_dir)]:
+            say(line)
+    except (HotlapError, OSError, KeyboardInterrupt) as err:
+        if code is None:
+            raise
+        say(f"after the script's end: {str(err) or 'interrupted'}")  # the exit code that counts is the script's
+    assert code is not None
     return code
 
 
 def _guarded(guard: Guard | None, folder: RunFolder, always: bool) -> list[str]:
     """What the guard saw: one line where there were drifts, or nothing else is said."""
     record = folder.read("guard.json", GuardRecord) if guard is not None else None
-    return [summary(record)] if record is not None and (record.alarms or always) else []
+    return [summary(record)] if record is not None and (record.alarms or (always and record.steps)) else []
 
 
 def _exported(timeline_dir: Path) -> list[str]:
