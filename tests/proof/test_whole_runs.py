@@ -172,6 +172,13 @@ def test_time_to_a_loss_that_was_asked_for() -> None:
     assert found.time_to_quality is not None and found.time_to_quality.interval is not None
     assert found.time_to_quality.interval.ratio == pytest.approx(2.0, rel=0.02)
     assert (found.verdict, found.quality.kind) == ("proved", "target")
+    for few in ([reached(1, 10, 5), reached(2, 11, 5.4)], [reached(1, 5, 10)]):
+        found = conclude(few, asked)
+        assert found.time_to_quality is not None and found.time_to_quality.verdict == "not proved"
+        assert (
+            found.verdict == "not proved"
+            and "cannot show how runs differ: `--seeds 3`" in what_more(few, found, asked)[0]
+        )
     never = conclude([reached(1, 10, None), reached(2, 11, None)], asked)
     assert (never.verdict, never.quality.verdict) == ("refuted", "refuted")
     some = [reached(1, 10, 5), reached(2, 11, None)]

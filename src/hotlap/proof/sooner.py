@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hotlap.proof.over_seeds import over_seeds
+from hotlap.proof.speedup import MIN_LAUNCHES
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop, TimeToQuality, Word
 
 __all__ = ["seconds_to", "time_to_quality"]
@@ -33,7 +34,7 @@ def time_to_quality(used: Sequence[SeedRuns], stop: Stop) -> TimeToQuality:
     ratios = [b / c for b, c in pairs if b is not None and c is not None]
     interval = over_seeds(ratios) if ratios and len(ratios) == len(pairs) else None
     word: Word = "not proved"
-    if interval is not None:
+    if interval is not None and len(ratios) >= MIN_LAUNCHES:  # fewer do not show what the machine did meanwhile
         word = "proved" if interval.low > 1 else "refuted" if interval.high < 1 else "not proved"
     elif len(pairs) > 1 and all(b is not None and c is None for b, c in pairs):
         word = "refuted"

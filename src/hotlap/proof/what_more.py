@@ -47,11 +47,12 @@ def _speed(used: Sequence[SeedRuns], found: Verdicts) -> str:
         if not sooner.loss:
             return "The losses of the script were not seen, so there is no time to one: judge it by `--metric`."
         return f"{missing} of {2 * len(sooner.loss)} runs never came to the loss: let them run longer, or ask for less."
-    if len(used) < MIN_LAUNCHES:
-        return _few(len(used))
-    values = ratios(used, found.whole)
+    n, values = len(used), ratios(used, found.whole)
     if sooner is not None:
         values = [b / c for b, c in zip(sooner.baseline_s, sooner.candidate_s, strict=True) if b and c]
+        n = len(values)
+    if n < MIN_LAUNCHES:
+        return _few(n)
     needed = seeds_for_ratio(values)
     if needed is None:
         return "The plan's gain is too small to be told from how runs differ here."
