@@ -102,6 +102,18 @@ def test_what_cannot_be_measured_is_an_error_of_the_junit_file(
     assert error is not None and "it <crashed>" in str(error.get("message"))
 
 
+def test_a_summary_that_cannot_be_written_changes_no_verdict(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = Trial("check", {}, "measured", interval=Interval(1.0, 0.99, 1.01, 0.98, 4))
+    found = Check("proved", 0.05, 0.02, "main", "1" * 40, 1, ["python", "train.py"], trial, MACHINE)
+    monkeypatch.setattr(command, "check", lambda *_: found)
+    monkeypatch.setattr(command, "publish", lambda *_: None)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(repository))
+    assert main(["check", "--against", "main", "--", sys.executable, "train.py"]) == 0
+    assert "cannot write the summary" in capsys.readouterr().err
+
+
 def test_what_is_open_warns_and_fails_only_when_strict() -> None:
     trial = Trial("check", {}, "measured", interval=Interval(0.97, 0.9, 1.04, 0.98, 4))
     found = Check("not proved", 0.05, 0.12, "main", "1" * 40, 2, ["python", "train.py"], trial, MACHINE)

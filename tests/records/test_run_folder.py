@@ -14,9 +14,24 @@ from hotlap.records.run_folder import RunFolder, list_runs, write_atomic
 
 
 def test_two_runs_in_one_second_get_two_folders_that_git_ignores(tmp_path: Path) -> None:
-    found = {RunFolder.create("dir/my train.py", tmp_path).path.name for _ in range(3)}
+    runs = tmp_path / "runs"
+    found = {RunFolder.create("dir/my train.py", runs).path.name for _ in range(3)}
     assert len(found) == 3 and all("my-train" in name for name in found)
-    assert (tmp_path / ".gitignore").read_text() == "*\n"
+    assert (runs / ".gitignore").read_text() == "*\n"
+
+
+def test_a_folder_of_the_users_keeps_its_files_in_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RunFolder.create("train.py", tmp_path)
+    assert not (tmp_path / ".gitignore").exists()
+    (tmp_path / ".hotlap").mkdir()
+    RunFolder.create("train.py", tmp_path / ".hotlap")
+    assert (tmp_path / ".hotlap" / ".gitignore").exists(), "that one is ours, whoever made it"
+
+    def full(*args: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert RunFolder.create("train.py", tmp_path / "new").path.is_dir()
 
 
 def test_documents_come_back_and_what_is_missing_is_none(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ __all__ = ["console", "publish"]
 
 
 def console(stderr: bool = True) -> Console:
-    """A console that writes plain text when it is not a terminal."""
-    return Console(file=sys.stderr if stderr else sys.stdout, highlight=False, soft_wrap=False)
+    """A console that writes plain text when it is not a terminal. Text is shown as it is: much of it is the user's."""
+    file = sys.stderr if stderr else sys.stdout
+    return Console(file=file, markup=False, emoji=False, highlight=False, soft_wrap=False)
 
 
 def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class RunFolder:
         """Make a new folder named by time and script. Raises HotlapError where it cannot be made."""
         base = root if root is not None else Path(ROOT)
         stem = "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(script).stem)[:40] or "run"
+        ours = base.name == ROOT or not os.path.exists(base)  # nothing but runs is put into a folder of the user's
         name = time.strftime("%Y%m%d-%H%M%S-") + stem
         for attempt in range(100):
             path = base / (name if attempt == 0 else f"{name}-{attempt + 1}")
@@ -69,8 +71,9 @@ class RunFolder:
                     "Pass `--runs DIR` with a folder you can write.",
                 ) from err
             ignore = base / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n")
+            with contextlib.suppress(OSError):  # a full disk: the run's first document says so
+                if ours and not ignore.exists():
+                    ignore.write_text("*\n")
             return RunFolder(path.resolve())
         raise HotlapError(f"Cannot make a run folder under {base}: {name} exists a hundred times.")
 

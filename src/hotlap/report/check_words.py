@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree as xml
 
 from hotlap.records.check import Check
 from hotlap.report import units
 
 __all__ = ["annotation", "junit", "junit_error", "lines", "markdown"]
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""XML 1.0, production 2: a reader refuses the whole file for one such character, also where it is escaped."""
 
 
 def _ratio(found: Check) -> str:
@@ -58,19 +63,24 @@ def junit(found: Check, strict: bool, wall_s: float) -> str:
     failed = found.verdict == "refuted" or (strict and found.verdict != "proved")
     case = _case(" ".join(found.command), wall_s, failures=int(failed))
     if failed:
-        xml.SubElement(case[1], "failure", message=lines(found)[0]).text = "\n".join(lines(found))
-    xml.SubElement(case[1], "system-out").text = "\n".join(lines(found))
+        xml.SubElement(case[1], "failure", message=_clean(lines(found)[0])).text = _clean("\n".join(lines(found)))
+    xml.SubElement(case[1], "system-out").text = _clean("\n".join(lines(found)))
     return xml.tostring(case[0], encoding="unicode") + "\n"
 
 
 def junit_error(command: list[str], why: str, wall_s: float) -> str:
     """The same where nothing could be measured."""
     suite, case = _case(" ".join(command), wall_s, errors=1)
-    xml.SubElement(case, "error", message=why)
+    xml.SubElement(case, "error", message=_clean(why))
     return xml.tostring(suite, encoding="unicode") + "\n"
+
+
+def _clean(text: str) -> str:
+    """A colour of the script's last words, half a character of a file's name: nothing that XML cannot hold."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def _case(name: str, wall_s: float, failures: int = 0, errors: int = 0) -> tuple[xml.Element, xml.Element]:
     counts = {"tests": "1", "failures": str(failures), "errors": str(errors), "skipped": "0"}
     suite = xml.Element("testsuite", {"name": "hotlap check", "time": f"{wall_s:.3f}", **counts})
-    return suite, xml.SubElement(suite, "testcase", classname="hotlap.check", name=name, time=f"{wall_s:.3f}")
+    return suite, xml.SubElement(suite, "testcase", classname="hotlap.check", name=_clean(name), time=f"{wall_s:.3f}")

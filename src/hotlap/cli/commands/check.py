@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -87,5 +88,8 @@ def _tell(found: Check, folder: RunFolder, args: argparse.Namespace, wall_s: flo
         print(annotation)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
-        with open(summary, "a", encoding="utf-8") as file:
-            file.write(check_words.markdown(found) + "\n")
+        try:
+            with open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(check_words.markdown(found) + "\n")
+        except OSError as err:  # the verdict stands all the same
+            print(f"hotlap: cannot write the summary {summary} (GITHUB_STEP_SUMMARY): {err.strerror}.", file=sys.stderr)
