@@ -1,7 +1,9 @@
 """Is a training that slows down in the middle of its run found in time, with the right cause? A steady one left alone?
 
 Runs bench/drift/slow.py under `hotlap run`, once per kind, and reads what the guard wrote. Found: warned of within 60 s
-or 300 steps of the change, whichever comes later. `--kinds` chooses; `--save` writes bench/results/drift.json.
+or 300 steps of the change, whichever comes later. False: every warning before the change, and later ones with another
+cause. Exit code: 1 when a kind was not found in time with the right cause, or a warning was false. `--kinds` chooses;
+`--save` writes bench/results/drift.json.
 `swap` wants a memory cgroup and swap space (root, mostly); where they cannot be had it is not measured, and named.
 """
 
@@ -19,7 +21,7 @@ from pathlib import Path
 from memory_group import entering, memory_group, swap_file
 from results import save
 
-from hotlap.records.guard import Alarm, GuardRecord
+from hotlap.records.guard import GuardRecord
 from hotlap.records.run_folder import RunFolder, list_runs
 
 SCRIPT = Path(__file__).parent / "drift" / "slow.py"
@@ -85,14 +87,19 @@ def run(kind: str, seconds: float, change_s: float, runs: Path) -> tuple[GuardRe
 
 
 def judge(kind: str, record: GuardRecord | None, changed_at: int | None) -> Result:
-    """Set the first warning after the change against what was planted; every earlier one is false."""
-    alarms: list[Alarm] = record.alarms if record is not None else []
-    steps = record.steps if record is not None else 0
-    if not KINDS[kind] or changed_at is None:
+    """Set the first warning after the change against what was planted. False are those before, and later ones with a
+    wrong cause. SystemExit where nothing was tried: no fault began, or the guard did not watch to the end."""
+    if record is None or record.notes:
+        why = "; ".join(record.notes) if record is not None else "it wrote no guard.json"
+        raise SystemExit(f"{kind}: the guard did not watch the run: {why}")
+    alarms, steps = record.alarms, record.steps
+    if not KINDS[kind]:
         return Result(kind, steps, None, not alarms, not alarms, "", "", None, None, len(alarms))
+    if changed_at is None:
+        raise SystemExit(f"{kind}: the fault never began. Is --change before the end of --seconds?")
     real = [a for a in alarms if a.found_step >= changed_at]
-    false = len(alarms) - len(real)
-    if not real or record is None:
+    false = len(alarms) - len(real) + sum(a.cause not in KINDS[kind] for a in real[1:])
+    if not real:
         return Result(kind, steps, changed_at, False, False, "", "", None, None, false)
     first = real[0]
     per_step = max(first.before_s, 1e-9)
@@ -111,15 +118,15 @@ def line(result: Result) -> str:
     if not result.cause:
         return f"{result.kind:18} not found"
     verdict = ("found" if result.found else "late") + (", right cause" if result.right else ", WRONG cause")
-    more = f", {result.false_alarms} false alarms before" if result.false_alarms else ""
+    more = f", {result.false_alarms} false alarms" if result.false_alarms else ""
     return (
         f"{result.kind:18} {verdict}: {result.cause} {result.where} after {result.after_s:.0f} s, "
         f"{result.after_steps} steps{more}"
     )
 
 
-def main() -> None:
-    """Run, judge, print."""
+def main() -> int:
+    """Run, judge, print; 1 when it falls short."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", help=f"of {','.join(KINDS)} (default: all)")
     parser.add_argument("--seconds", type=float, default=120.0, help="of training per kind (120)")
@@ -148,7 +155,8 @@ def main() -> None:
         f"found in time with the right cause: {good} of {len(faulty)} kinds; "
         f"false alarms in {len(results)} runs: {false}"
     )
+    return int(good < len(faulty) or false > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -39,8 +39,6 @@ class Part:
     """Of the time, by weight."""
     read: Read = _json
     """Makes the figures of the file."""
-    may_end_with: tuple[int, ...] = (0,)
-    """Exit codes that are no failure."""
 
 
 def limit_s(left_s: float, part: Part, later: Sequence[Part]) -> float:
@@ -88,11 +86,11 @@ def _outcome(part: Part, code: int, cut: bool, figures: Path, limit: float) -> d
         found["figures"] = part.read(figures)
     except (OSError, ValueError) as err:
         missing = f"it left no figures that can be read: {type(err).__name__}: {err}"
-        if not cut and code in part.may_end_with:
+        if not cut and code == 0:
             return {"status": "failed", "why": missing}
     if cut:
         return {**found, "status": "cut off", "why": f"it was not done after {limit:.0f} s"}
-    if code not in part.may_end_with:
+    if code != 0:
         return {**found, "status": "failed", "why": f"it ended with {code}"}
     return {**found, "status": "done"}
 

@@ -95,14 +95,13 @@ def rate(way: Way, seconds: float, wait: Callable[[], None]) -> float:
     next(opened)
     wait()
     begun, samples = time.perf_counter(), 0
-    while time.perf_counter() - begun < seconds:
+    while True:
         for batch in opened:
             samples += len(batch)
             if time.perf_counter() - begun >= seconds:
-                break
+                wait()
+                return samples / (time.perf_counter() - begun)
         opened = way()
-    wait()
-    return samples / (time.perf_counter() - begun)
 
 
 def summary(seen: dict[str, list[float]], failed: dict[str, str]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def parts() -> list[Part]:
         Part("overhead", script("overhead"), 80),
         Part("copies", script("copies"), 40),
         Part("tests", (sys.executable, "-m", "pytest", "-v", "-m", "gpu", "-p", "no:cacheprovider", "--junitxml",
-                       FIGURES, *marked(ROOT / "tests")), 115, junit, (0, 1)),
+                       FIGURES, *marked(ROOT / "tests")), 115, junit),
     ]  # fmt: skip
     ladder = (sys.executable, str(BENCH / "ladder.py"))
     asked = ("--on", "cuda", "--ends", "--rounds", "1", "--seconds", "2", "--no-evaluations", "--limit-s", LIMIT)
@@ -60,8 +60,12 @@ def parts() -> list[Part]:
 
 
 def marked(folder: Path) -> list[str]:
-    """Test files with tests marked gpu: the others may want packages that are not here."""
-    return [str(p) for p in sorted(folder.rglob("test_*.py")) if "pytest.mark.gpu" in p.read_text(encoding="utf-8")]
+    """Test files with tests marked gpu: the others may want packages that are not here. SystemExit when there are none:
+    without a file pytest would take them all."""
+    found = [str(p) for p in sorted(folder.rglob("test_*.py")) if "pytest.mark.gpu" in p.read_text(encoding="utf-8")]
+    if not found:
+        raise SystemExit(f"bench/gpu: no test below {folder} is marked gpu.")
+    return found
 
 
 def junit(path: Path) -> dict[str, Any]:

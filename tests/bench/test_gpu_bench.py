@@ -74,7 +74,6 @@ def test_a_part_that_fails_is_told_with_what_it_said() -> None:
     found = play(WRITES + "print('no driver'); sys.exit(7)")
     assert (found["status"], found["why"], found["figures"]) == ("failed", "it ended with 7", [1])
     assert found["told"][-1] == "no driver"
-    assert play(WRITES + "sys.exit(1)", may_end_with=(0, 1))["status"] == "done"
     assert "no figures" in play("pass")["why"]
 
 
@@ -197,3 +196,19 @@ def test_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert bench.main() == 0
     assert capsys.readouterr().out.split() == ["phases", "45", "s", "tests", "115", "s"]
+
+
+def test_a_failing_test_fails_the_bench_and_none_at_all_is_told(tmp_path: Path) -> None:
+    assert play(WRITES + "sys.exit(1)")["status"] == "failed", "what pytest ends with when a test fails"
+    with pytest.raises(SystemExit, match=r"no test below .* is marked gpu"):
+        bench.marked(tmp_path)
+
+
+def test_nothing_is_opened_when_the_time_is_up() -> None:
+    opened = []
+
+    def way() -> Any:
+        opened.append(1)
+        return iter([torch.zeros(4)] * 3)
+
+    assert copies.rate(way, 0.0, lambda: None) > 0 and len(opened) == 1

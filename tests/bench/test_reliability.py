@@ -9,18 +9,25 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import MagicMock
 
 import fuzz_targets
+import kill
 import kill_records
 import numpy as np
+import power
 import pytest
 import soak
+from kill_victims import VICTIMS
 from power_noise import Noise, launch_deviation
 from power_quality import Case, false_rates
 from power_trials import Setup, one_lap
 from scipy.special import stdtrit
 from soak_timeline import Made
 
+import ui
 from hotlap.records.run_folder import ROOT
 from hotlap.records.timeline import read_timeline
 
@@ -111,3 +118,54 @@ def test_without_atheris_nothing_is_said_to_be_fuzzed(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code + f"runpy.run_path({str(path)!r}, run_name='__main__')"],
                           capture_output=True, text=True, check=False, cwd=tmp_path)  # fmt: skip
     assert done.returncode == 2 and "nothing was fuzzed" in done.stdout
+
+
+def shares(false: float, seen: float, quality: float) -> dict[str, Any]:
+    def found(share: float) -> dict[str, Any]:
+        return {"share": share, "low": 0.0, "high": 1.0, "n": 100}
+
+    machine = {"by true ratio": {"1": {"kept and claimed": found(false)}, "1.03": {"kept and claimed": found(seen)}}}
+    arms = {"claimed by true ratio": {"1": found(false), "1.03": found(seen)}}
+    return {
+        "machines": {"quiet": machine},
+        "equal_arms": {"healthy": arms},
+        "quality": {"paired": {"false": found(quality)}},
+    }
+
+
+@pytest.mark.parametrize(("given", "short"), [((0.01, 0.9, 0.05), 0), ((0.02, 0.9, 0.05), 2), ((0.0, 0.8, 0.06), 3)])
+def test_rates_that_fall_short_are_told(given: tuple[float, float, float], short: int) -> None:
+    assert len(power.shortfalls(shares(*given))) == short
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(0.5, 0), (1.5, 1)])
+def test_a_page_that_takes_too_long_fails(seconds: float, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    playwright = ModuleType("playwright.sync_api")
+    playwright.sync_playwright = MagicMock()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "playwright", ModuleType("playwright"))
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", playwright)
+    monkeypatch.setattr(ui.shutil, "which", lambda name: name)
+    monkeypatch.setattr(ui, "made", lambda root: 1)
+    monkeypatch.setattr(ui, "round_s", lambda browser, root: (0.1, seconds))
+    monkeypatch.setattr(sys, "argv", ["ui.py", "--rounds", "2"])
+    assert ui.main() == code
+
+
+@pytest.mark.parametrize(("code", "document", "fine"), [(1, True, True), (1, False, False), (2, True, False)])
+def test_a_prove_that_is_broken_by_itself_is_no_victim(
+    code: int, document: bool, fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(victim: object, folder: Path, mark: str) -> subprocess.Popen[bytes]:
+        (folder.parent / "out.txt").write_text("no plan")
+        (folder / ROOT / "a").mkdir(parents=True)
+        if document:
+            (folder / ROOT / "a" / "proof.json").touch()
+        return subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
+
+    monkeypatch.setattr(kill, "_start", start)
+    (prove,) = (victim for victim in VICTIMS if victim.name == "prove")
+    if fine:
+        assert kill.undisturbed(prove, tmp_path / "rows.npy") > 0
+    else:
+        with pytest.raises(RuntimeError, match="prove fails by itself: no plan"):
+            kill.undisturbed(prove, tmp_path / "rows.npy")
