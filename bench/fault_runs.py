@@ -15,7 +15,7 @@ from typing import Any
 from fault_table import Fault
 from prediction import rows_of
 
-__all__ = ["by_hand", "diagnosed", "environment", "first_right", "left_alone", "speedup", "steps_per_s"]
+__all__ = ["by_hand", "diagnosed", "environment", "first_right", "left_alone", "speedup", "steps_per_s", "together"]
 
 STEP = re.compile(r"step (\d+)\D.*?loss (\S+)")
 ENDLESS = "1000000"
@@ -50,13 +50,15 @@ def steps_per_s(script: Path, cwd: Path, last: int) -> float:
     return (last - WARM_STEPS) / (at[last] - at[WARM_STEPS])
 
 
-def by_hand(fault: Fault, cwd: Path, rounds: int, last: int) -> dict[str, Any]:
-    """The slow script and the one fixed by hand in turn: steps per second, and the ratio of each round."""
-    slow, fixed = [], []
-    for _ in range(rounds):
-        slow.append(steps_per_s(fault.script, cwd, last))
-        fixed.append(steps_per_s(fault.fixed, cwd, last))
-    ratios = [b / a for a, b in zip(slow, fixed, strict=True)]
+def by_hand(fault: Fault, cwd: Path, last: int) -> tuple[float, float]:
+    """The slow script and the one fixed by hand, one after the other: steps per second of each."""
+    return steps_per_s(fault.script, cwd, last), steps_per_s(fault.fixed, cwd, last)
+
+
+def together(rounds: list[tuple[float, float]]) -> dict[str, Any]:
+    """What several rounds of :func:`by_hand` come to: the ratio of each, and their median."""
+    slow, fixed = map(list, zip(*rounds, strict=True))
+    ratios = [b / a for a, b in rounds]
     return {"slow_steps_per_s": slow, "fixed_steps_per_s": fixed, "ratios": ratios, "ratio": statistics.median(ratios)}
 
 

@@ -22,16 +22,36 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from fault_runs import by_hand, diagnosed, first_right, left_alone, speedup, steps_per_s
+from fault_runs import by_hand, diagnosed, first_right, left_alone, speedup, steps_per_s, together
 from fault_table import Fault, faults
 from fault_traceml import TraceML
 from quiet import Watch, wait_until_quiet
 from results import facts, save
 
+T = TypeVar("T")
+
 ASKED = {"cause": 0.95, "line": 0.90, "alone": 1.0, "recovered": 0.90}
+
+
+class Restless(Exception):
+    """The hypervisor never left the machine its cores for as long as a measurement takes."""
+
+
+def in_quiet(what: str, args: argparse.Namespace, work: Callable[[], T]) -> T:
+    """``work()``, again while more than ``--stolen`` of the cores' time was taken meanwhile."""
+    for _ in range(args.tries):
+        wait_until_quiet(args.stolen)
+        watch = Watch()
+        result = work()
+        taken = watch.stolen()
+        if taken <= args.stolen:
+            return result
+        print(f"{what}: measured again, {100 * taken:.0f} % of the cores' time was taken", flush=True)
+    raise Restless
 
 
 def examine(fault: Fault, args: argparse.Namespace) -> dict[str, Any]:
@@ -39,7 +59,7 @@ def examine(fault: Fault, args: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="fault-") as name:
         cwd = Path(name)
         steps_per_s(fault.script, cwd, 40)
-        findings = diagnosed(fault, cwd)
+        findings = in_quiet(f"{fault.name}, diagnose", args, lambda: diagnosed(fault, cwd))
         row: dict[str, Any] = {"findings": findings, "levers": fault.levers}
         if fault.healthy:
             row["alone"] = left_alone(findings)
@@ -47,26 +67,17 @@ def examine(fault: Fault, args: argparse.Namespace) -> dict[str, Any]:
             row["cause"], row["line"], row["herring"] = first_right(fault, findings)
         if args.diagnose_only or not (fault.healthy or fault.levers):
             return row  # nothing to recover without touching the code
-        row["speedup"] = speedup(fault, cwd, args.budget)
+        row["speedup"] = in_quiet(f"{fault.name}, speedup", args, lambda: speedup(fault, cwd, args.budget))
         if fault.healthy:
             row["alone"] = row["alone"] and row["speedup"]["ratio"] == 1.0
         else:
-            row["by_hand"] = by_hand(fault, cwd, args.rounds, args.last)
+            rounds = [
+                in_quiet(f"{fault.name}, by hand", args, lambda: by_hand(fault, cwd, args.last))
+                for _ in range(args.rounds)
+            ]
+            row["by_hand"] = together(rounds)
             row["share"] = row["speedup"]["ratio"] / row["by_hand"]["ratio"]
         return row
-
-
-def in_quiet(fault: Fault, args: argparse.Namespace) -> dict[str, Any] | None:
-    """:func:`examine`, again while more than ``--stolen`` of the cores' time was taken meanwhile; None when always."""
-    for _ in range(args.tries):
-        wait_until_quiet(args.stolen)
-        watch = Watch()
-        row = examine(fault, args)
-        row["stolen"] = round(watch.stolen(), 4)
-        if row["stolen"] <= args.stolen:
-            return row
-        print(f"{fault.name:18s} measured again: {100 * row['stolen']:.0f} % of the cores' time was taken", flush=True)
-    return None
 
 
 def judged(fault: Fault, traceml: TraceML) -> Any:
@@ -140,9 +151,9 @@ def main() -> None:
         type=float,
         default=0.05,
         metavar="SHARE",
-        help="most of the cores' time that others may take meanwhile; above it a script is run again",
+        help="most of the cores' time that others may take meanwhile; above it a part is measured again",
     )
-    parser.add_argument("--tries", type=int, default=4, help="how often, before it is left out")
+    parser.add_argument("--tries", type=int, default=4, help="how often, before the script is left out")
     parser.add_argument("--rows", type=Path, help="add results to this file; scripts in it are not run again")
     parser.add_argument("--measured", action="store_true", help="run nothing: only scripts that --rows has")
     parser.add_argument("--save", action="store_true", help="write bench/results/faults.json")
@@ -164,11 +175,11 @@ def main() -> None:
                 print(f"{fault.name:18s} skipped: {skipped[fault.name]}")
                 continue
             known = done.get(fault.name)
-            found = known or in_quiet(fault, args)
-            if found is None:
+            try:
+                row = rows[fault.name] = dict(known or examine(fault, args) | facts())
+            except Restless:
                 not_run.append(fault.name)
                 continue
-            row = rows[fault.name] = dict(known or found | facts())
             if traceml is not None and "traceml" not in row:
                 row["traceml"] = judged(fault, traceml)
             if args.rows and row != done.get(fault.name):

@@ -158,13 +158,15 @@ def test_a_red_herring_is_noticed_and_a_healthy_script_is_left_alone() -> None:
 
 def test_what_was_measured_while_others_had_the_cores_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     faults_bench = bench_module("faults")
-    taken = iter([0.3, 0.2, 0.01])
+    taken, results = iter([0.3, 0.2, 0.01, 0.3, 0.2]), iter("abcde")
     watch = type("Watch", (), {"stolen": lambda self: next(taken)})
     monkeypatch.setattr(faults_bench, "Watch", watch)
     monkeypatch.setattr(faults_bench, "wait_until_quiet", lambda most: None)
-    monkeypatch.setattr(faults_bench, "examine", lambda fault, args: {"findings": []})
-    fault = SimpleNamespace(name="any")
-    found = faults_bench.in_quiet(fault, SimpleNamespace(tries=3, stolen=0.05))
-    assert found == {"findings": [], "stolen": 0.01}
-    taken = iter([0.3, 0.2])
-    assert faults_bench.in_quiet(fault, SimpleNamespace(tries=2, stolen=0.05)) is None
+    assert faults_bench.in_quiet("any", SimpleNamespace(tries=3, stolen=0.05), lambda: next(results)) == "c"
+    with pytest.raises(faults_bench.Restless):
+        faults_bench.in_quiet("any", SimpleNamespace(tries=2, stolen=0.05), lambda: next(results))
+
+
+def test_rounds_by_hand() -> None:
+    found = bench_module("fault_runs").together([(10.0, 20.0), (10.0, 40.0), (20.0, 60.0)])
+    assert found["ratios"] == [2.0, 4.0, 3.0] and found["ratio"] == 3.0 and found["slow_steps_per_s"] == [10, 10, 20]
