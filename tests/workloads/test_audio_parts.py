@@ -16,6 +16,7 @@ from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.audio_file import FromFiles, Wave, read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
 from hotlap_workloads.parts.crop import crop_at, even_crops
+from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.parts.spectrogram import LogMel, mel_filters
 
@@ -125,3 +126,25 @@ def test_a_speaker_stands_once_in_a_batch(grain: int, batch: int) -> None:
         firsts = [labels[row] for row in made[::grain]]
         assert max(firsts.count(label) for label in firsts) <= most
         assert all(labels[made[i]] == labels[made[i - i % grain]] for i in range(len(made)))
+
+
+@pytest.mark.parametrize("subtype", ["FLOAT", "DOUBLE"])
+def test_a_recording_of_floats_is_as_loud_as_one_of_whole_numbers(tmp_path: Path, subtype: str) -> None:
+    sound = np.random.default_rng(0).uniform(-0.5, 0.5, 1600)
+    sound[:2] = 1.5, -1.5
+    soundfile.write(str(tmp_path / "floats.wav"), sound, 16_000, subtype)
+    soundfile.write(str(tmp_path / "whole.wav"), sound, 16_000, "PCM_16")
+    floats, whole = (read_wave(tmp_path / f"{name}.wav").astype(int) for name in ("floats", "whole"))
+    assert np.abs(floats - whole).max() <= 1 and floats[:2].tolist() == [32767, -32767]
+    sound[7] = np.nan
+    soundfile.write(str(tmp_path / "none.wav"), sound, 16_000, subtype)
+    with pytest.raises(DataError, match=r"none\.wav: holds samples that are no numbers"):
+        read_wave(tmp_path / "none.wav")
+
+
+def test_a_list_may_have_a_byte_order_mark_and_must_be_text(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbfanna a.wav\n")
+    assert list(fields(tmp_path / "list.txt", "speaker path")) == [(1, ["anna", "a.wav"])]
+    (tmp_path / "list.txt").write_bytes("Zoë a.wav\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"list\.txt: is no UTF-8 text: .* at byte 2"):
+        list(fields(tmp_path / "list.txt"))

@@ -24,7 +24,8 @@ def read_wave(path: Path) -> Wave:
         whole = _is_whole(path)
         with soundfile.SoundFile(str(path)) as file:
             rate, frames = file.samplerate, file.frames
-            wave = file.read(dtype="int16", always_2d=True)
+            floats = file.subtype in ("FLOAT", "DOUBLE")
+            wave = file.read(dtype="float64" if floats else "int16", always_2d=True)
     except OSError as err:
         raise DataError(path, f"cannot be read: {err.strerror}.") from err
     except soundfile.LibsndfileError as err:
@@ -35,6 +36,10 @@ def read_wave(path: Path) -> Wave:
         raise DataError(path, "is cut short.", "Copy it again.")
     if len(wave) == 0:
         raise DataError(path, "is empty.")
+    if floats:  # libsndfile would cut -1 to 1 down to whole numbers: silence
+        if not np.isfinite(wave).all():
+            raise DataError(path, "holds samples that are no numbers.")
+        wave = np.rint(wave.clip(-1, 1) * 32767).astype(np.int16)
     mono: Wave = wave[:, 0] if wave.shape[1] == 1 else wave.mean(axis=1).astype(np.int16)
     return mono
 

@@ -13,9 +13,11 @@ __all__ = ["fields", "wrong_form"]
 def fields(file: Path, form: str = "") -> Iterator[tuple[int, list[str]]]:
     """Number and words of each line that is not empty. With a form (``label path path``), others are errors."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except OSError as err:
         raise DataError(file, f"cannot be read: {err.strerror}.", "--data names the folder that holds it.") from err
+    except UnicodeDecodeError as err:
+        raise DataError(file, f"is no UTF-8 text: {err.reason} at byte {err.start}.", "Save it as UTF-8.") from err
     count = len(form.split())
     for number, line in enumerate(text.splitlines(), 1):
         if words := line.split():
