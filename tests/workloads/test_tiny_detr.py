@@ -140,6 +140,17 @@ def test_bucketed_batches_have_one_shape_and_all_rows() -> None:
     assert left_out[64, 64] > left_out[96, 64] > left_out[64, 128] > 0  # as their shares are, none always
 
 
+def test_a_resume_within_a_bucketed_epoch_has_the_batches_of_the_uninterrupted_one() -> None:
+    order = ShapeBuckets([(64, 64)] * 30 + [(96, 64)] * 11 + [(64, 128)] * 9, 3)
+    for drop_last, world in ((True, 1), (False, 1), (True, 2)):
+        whole = list(RankBatches(order, 3, 4, Position(), 0, world, drop_last))
+        for taken in range(len(whole)):
+            rest = list(RankBatches(order, 3, 4, Position(taken=[[4, taken]]), 0, world, drop_last))
+            assert rest == whole[taken:]
+    lowered = list(RankBatches(order, 3, 5, Position(taken=[[8, 2]])))
+    assert list(RankBatches(order, 3, 5, Position(taken=[[8, 2], [5, 3]]))) == lowered[3:]
+
+
 def test_a_lowered_batch_loses_no_row_of_a_bucketed_epoch() -> None:
     order = ShapeBuckets([(64, 64)] * 30 + [(96, 64)] * 11 + [(64, 128)] * 3, 3)
     before = list(RankBatches(order, 3, 8, Position(), drop_last=False))[:3]

@@ -80,6 +80,9 @@ class Position:
         else:
             self.taken.append([batch_size, micro_batches])
 
+    def copy(self) -> Position:
+        return Position(self.epoch, self.step, [list(pair) for pair in self.taken])
+
     def next_epoch(self) -> None:
         self.epoch += 1
         self.taken = []
@@ -102,12 +105,14 @@ class RankBatches:
     drop_last: bool = True
 
     def _rest(self) -> list[list[int]]:
-        rows = self.order.rows(self.position.epoch)
-        for size, micro_batches in self.position.taken:
-            done = self.order.batches(rows, size * self.world)
-            rows = [row for batch in done[micro_batches:] for row in batch]
         whole = self.batch_size * self.world
-        batches = self.order.batches(rows, whole)
+        rows, size = self.order.rows(self.position.epoch), 0
+        batches: list[list[int]] | None = None
+        for size, micro_batches in self.position.taken:
+            batches = self.order.batches(rows, size * self.world)[micro_batches:]
+            rows = [row for batch in batches for row in batch]
+        if batches is None or size != self.batch_size:  # arranging what is left anew would make other batches of it
+            batches = self.order.batches(rows, whole)
         if self.drop_last:
             return [batch for batch in batches if len(batch) == whole]
         unit = self.world * self.order.grain
