@@ -63,7 +63,7 @@ def test_angular_prototypical() -> None:
     x = embeddings().numpy().reshape(SPEAKERS, GROUP, DIM).astype(np.float64)
     total = 0.0
     for i in range(SPEAKERS):
-        logits = np.array([10 * cos(x[i, 1:].mean(0), x[j, 0]) - 5 for j in range(SPEAKERS)])
+        logits = np.array([10 * cos(x[i, 0], x[j, 1:].mean(0)) - 5 for j in range(SPEAKERS)])
         total += cross_entropy(logits, i) / SPEAKERS
     assert AngularPrototypical(GROUP)(embeddings(), torch.empty(0))["loss"].item() == pytest.approx(total, rel=1e-5)
 

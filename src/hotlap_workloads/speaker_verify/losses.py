@@ -45,12 +45,15 @@ class _Similarity(nn.Module):
 
 
 class AngularPrototypical(_Similarity):
-    """The first utterance must be most like its own speaker's mean of the others (Chung et al. 2020)."""
+    """The first utterance must be most like its own speaker's mean of the others (Chung et al. 2020).
+
+    Rows are first utterances, columns the means of all speakers: the softmax runs over speakers, as published.
+    """
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Said:
         x = self.grouped(embeddings)
         anchor, prototype = F.normalize(x[:, 0], dim=1), F.normalize(x[:, 1:].mean(dim=1), dim=1)
-        logits = self.scaled(prototype @ anchor.T)
+        logits = self.scaled(anchor @ prototype.T)
         own = torch.arange(len(x), device=x.device)
         return {"loss": F.cross_entropy(logits, own), "accuracy": _accuracy(logits, own)}
 
