@@ -19,6 +19,8 @@ def main(ranks: Ranks) -> None:
     result = made.run()
     total = sum(float(p.detach().double().sum()) for p in made.stepper.objective.parameters())
     assert ranks.gather(total) == [total] * ranks.world, "ranks hold different weights"
+    seen = str([buffer.tolist() for buffer in made.stepper.objective.buffers()])
+    assert ranks.gather(seen) == [seen] * ranks.world, "ranks are evaluated with different statistics"
     if ranks.first:
         print(f"skipped {result.skipped} samples {result.samples}")
 

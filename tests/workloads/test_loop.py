@@ -14,12 +14,13 @@ import pytest
 import torch
 from toy import Points, losses, trainer
 
+from hotlap_workloads.engine import batch_search
 from hotlap_workloads.engine.batch_search import find_batch_size
 from hotlap_workloads.engine.memory import largest_batch, lowered
 from hotlap_workloads.engine.optimise import load_optimizer
 from hotlap_workloads.engine.order import Position, RankBatches, Shuffled
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.errors import WorkloadError
+from hotlap_workloads.errors import SettingsError, WorkloadError
 
 SMALL = EngineSettings(
     epochs=3, batch_size=8, print_every_steps=1, lr=0.01, schedule="cosine", warmup_epochs=0.5, clip_norm=1.0
@@ -164,8 +165,7 @@ def test_a_full_memory_lowers_the_batch_and_no_row_is_lost_or_read_twice(tmp_pat
             return plain[draw]
 
     made.task.train_set = Watched()
-    made.total_steps = 12  # 16 + 12 + 8 + 4 + 8 x 1 rows
-    made.run()
+    assert made.run().steps == 12  # 16 + 12 + 8 + 4 + 8 x 1 rows
     assert any("batch 16 becomes 12" in line for line in made.lines)
     assert sorted(seen) == list(range(48))
 
@@ -173,6 +173,49 @@ def test_a_full_memory_lowers_the_batch_and_no_row_is_lost_or_read_twice(tmp_pat
 def test_lowering_is_by_4_to_8() -> None:
     assert (lowered(36, 0.94, 0.95), lowered(36, 0.96, 0.95), lowered(36, 0.99, 0.95)) == (36, 32, 28)
     assert lowered(2, 1.0, 0.95) == 1
+
+
+def test_lowering_and_searching_keep_groups_whole() -> None:
+    assert [lowered(batch, 0.96, 0.95, 3) for batch in (36, 12, 6, 3)] == [30, 6, 3, 3]
+    tried: list[int] = []
+    assert largest_batch(6, lambda batch: tried.append(batch) or batch / 100, 0.5, 4096, 6) % 6 == 0  # type: ignore[func-returns-value]
+    assert all(batch % 6 == 0 for batch in tried) and max(tried) > 50
+    with pytest.raises(WorkloadError, match="Already a batch of 6"):
+        largest_batch(6, lambda batch: None, 0.95, 4096, 6)
+
+
+def test_a_lowered_batch_trains_the_epochs_that_were_asked_for(tmp_path: Path) -> None:
+    """In whole groups; the learning rate ends with the last step; a resume counts the same steps."""
+    settings = replace(SMALL, epochs=3, batch_size=16, memory_check_every_steps=2, lr_min=0.001, warmup_epochs=0)
+
+    def made(out: Path, **change: Any) -> Any:
+        one = trainer(out, replace(settings, **change))
+        one.task.order = Shuffled(48, 1, 4)
+        one.memory = lambda device: 0.96 if one.batch_size > 8 else 0.5
+        return one
+
+    whole = made(tmp_path / "whole")
+    result = whole.run()
+    assert any("batch 16 becomes 12, and the 9 steps of the training become 11" in line for line in whole.lines)
+    assert any("batch 12 becomes 8, and the 11 steps of the training become 14" in line for line in whole.lines)
+    assert result.steps == 14 and whole.position.epoch == 2 and whole.epoch_steps == 6
+    assert whole.stepper.schedule.get_last_lr()[0] == pytest.approx(0.001)
+    for stop in (3, 7, 0):
+        last = made(tmp_path / "parts", max_steps=stop)
+        last.run()
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+
+
+def test_an_epoch_without_a_batch_is_an_error(tmp_path: Path) -> None:
+    made = trainer(tmp_path, SMALL)
+
+    class Once(Shuffled):
+        def rows(self, epoch: int) -> list[int]:
+            return [] if epoch else super().rows(epoch)
+
+    made.task.order = Once(48, 1)
+    with pytest.raises(WorkloadError, match="Epoch 2 gives not one step of 1 x 8 on each of 1 ranks"):
+        made.run()
 
 
 @pytest.mark.parametrize("limit", [8, 9, 50, 63, 64, 1000])
@@ -201,6 +244,55 @@ def test_the_search_leaves_the_model_as_it_was(tmp_path: Path) -> None:
     assert found == 43  # of 48 rows, with the margin
     assert all(torch.equal(value, before[name]) for name, value in made.task.objective.state_dict().items())
     assert torch.equal(random, torch.get_rng_state())
+
+
+def test_the_search_forgets_the_peak_of_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(batch_search, "forget_peak", lambda device: seen.append("forgotten"))
+
+    def memory(device: torch.device) -> float:
+        seen.append("tried")
+        return 0.5
+
+    made = trainer(tmp_path, SMALL)
+    find_batch_size(made.task, replace(SMALL, batch_size=2), made.context, memory)
+    assert seen[-2:] == ["tried", "forgotten"]
+
+
+def test_activation_checkpointing_wraps_a_stage_once(tmp_path: Path) -> None:
+    """The batch-size search has asked for it before the training does."""
+    made = trainer(tmp_path, replace(SMALL, activation_checkpointing=True))
+    wrapped = made.task.stages[0].forward
+    find_batch_size(made.task, replace(made.settings, batch_size=2), made.context, lambda device: 0.5)
+    assert made.task.stages[0].forward is wrapped
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"batch_size": 16}, "made with batch_size=8, and batch_size=16 is asked for"),
+        ({"lr": 0.02, "weight_decay": 0.1}, "made with lr=0.01, weight_decay=0.0, and lr=0.02, weight_decay=0.1"),
+        ({"optimizer": "sgd"}, "optimizer=adam, and optimizer=sgd"),
+        ({"accumulate": 2, "betas": (0.8, 0.9)}, "accumulate=1, betas=[0.9, 0.999], and accumulate=2"),
+    ],
+)
+def test_a_resume_with_other_settings_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    trainer(tmp_path, replace(SMALL, max_steps=2)).run()
+    kept = (tmp_path / "settings.json").read_bytes()
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        trainer(tmp_path, replace(SMALL, **change)).run()
+    assert (tmp_path / "settings.json").read_bytes() == kept
+    trainer(tmp_path, replace(SMALL, epochs=1)).run()
+
+
+def test_a_checkpoint_of_before_is_read(tmp_path: Path) -> None:
+    trainer(tmp_path / "whole", SMALL).run()
+    trainer(tmp_path / "old", replace(SMALL, max_steps=4)).run()
+    file = tmp_path / "old/checkpoint.pt"
+    state = torch.load(file, weights_only=True)
+    torch.save({key: state[key] for key in state.keys() - {"asked", "pace", "planned_at", "tracked"}}, file)
+    trainer(tmp_path / "old", SMALL).run()
+    assert losses(tmp_path / "old") == losses(tmp_path / "whole")
 
 
 def test_two_ranks_with_half_the_batch_see_what_one_sees() -> None:

@@ -6,9 +6,15 @@ import os
 import socket
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
+from torch import distributed as dist
 from toy import losses
+
+from hotlap_workloads.engine.ranks import joined
 
 HERE = Path(__file__).parent
 
@@ -39,3 +45,20 @@ def test_two_ranks(tmp_path: Path) -> None:
     two_ranks(tmp_path / "parts", max_steps=2, bad_row=5)
     two_ranks(tmp_path / "parts", bad_row=5)
     assert losses(tmp_path / "parts") == whole
+
+
+def test_ranks_are_evaluated_with_the_same_statistics(tmp_path: Path) -> None:
+    """Each has seen its own last batch."""
+    two_ranks(tmp_path, max_steps=2)
+
+
+def test_ranks_wait_for_the_one_that_stages_or_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, **how: asked.update(how, backend=backend))
+    for name in ("barrier", "destroy_process_group"):
+        monkeypatch.setattr(dist, name, lambda: None)
+    with joined(on_gpu=False) as ranks:
+        assert ranks.world == 2
+    assert asked["backend"] == "gloo" and asked["timeout"] >= timedelta(hours=12)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from toy import trainer
+from toy import losses, trainer
 
+from hotlap_workloads.engine import trackers
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.errors import SettingsError, WorkloadError
 
 SMALL = EngineSettings(epochs=1, batch_size=8, print_every_steps=2, track_every_steps=2)
 
@@ -74,3 +77,63 @@ def test_settings_are_kept_with_the_run(tmp_path: Path) -> None:
     trainer(tmp_path, SMALL).run()
     kept = json.loads((tmp_path / "settings.json").read_text())
     assert kept["workload"] == "toy" and kept["batch_size"] == 8
+
+
+class Kept:
+    """A tracker that keeps what it is told."""
+
+    def __init__(self, *how: object) -> None:
+        self.points: dict[int, dict[str, float]] = {}
+        self.failed: bool | None = None
+        kept.append(self)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self.points[step] = {**self.points.get(step, {}), **values}
+
+    def artefact(self, path: Path) -> None: ...
+
+    def close(self, failed: bool) -> None:
+        self.failed = failed
+
+
+kept: list[Kept] = []
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Kept]:
+    monkeypatch.setitem(trackers._KINDS, "mlflow", Kept)
+    kept.clear()
+    return kept
+
+
+def test_points_have_their_own_cadence(tmp_path: Path, told: list[Kept]) -> None:
+    """Means since the point before, whatever the lines say, and across a resume; 0 is never."""
+    watched = replace(SMALL, trackers=("mlflow",), print_every_steps=2, track_every_steps=3, evaluate_every_epochs=0)
+    trainer(tmp_path / "all", replace(SMALL, print_every_steps=1)).run()
+    for stop in (4, 0):
+        trainer(tmp_path / "run", replace(watched, max_steps=stop)).run()
+    single = losses(tmp_path / "all")
+    points = {step: values["loss"] for one in told for step, values in one.points.items() if "loss" in values}
+    assert points == pytest.approx({3: sum(single[n] for n in (1, 2, 3)) / 3, 6: sum(single[n] for n in (4, 5, 6)) / 3})
+    assert sorted(losses(tmp_path / "run")) == [2, 4, 6]
+    trainer(tmp_path / "never", replace(watched, track_every_steps=0)).run()
+    assert list(told[-1].points) == [6] and "loss" not in told[-1].points[6]
+
+
+def test_a_failed_training_is_a_failed_run(tmp_path: Path, told: list[Kept]) -> None:
+    settings = replace(SMALL, trackers=("mlflow",))
+    trainer(tmp_path / "good", settings).run()
+    with pytest.raises(WorkloadError, match="is nan"):
+        trainer(tmp_path / "bad", settings, bad_row=11).run()
+    assert [one.failed for one in told] == [False, True]
+
+
+def test_mlflow_and_wandb_are_told_of_the_failure() -> None:
+    said: list[object] = []
+    flow, bees = trackers.MLflow.__new__(trackers.MLflow), trackers.WandB.__new__(trackers.WandB)
+    flow._id, flow._client = "id", SimpleNamespace(set_terminated=lambda *how: said.append(how))
+    bees._run = SimpleNamespace(finish=lambda exit_code: said.append(exit_code))
+    for failed in (True, False):
+        flow.close(failed)
+        bees.close(failed)
+    assert said == [("id", "FAILED"), 1, ("id", "FINISHED"), 0]

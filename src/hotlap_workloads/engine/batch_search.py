@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable
 
 import torch
-from torch.utils.data import default_collate
 
 from hotlap_workloads.engine import random_state
-from hotlap_workloads.engine.memory import largest_batch, used_frac
+from hotlap_workloads.engine.loader import collated
+from hotlap_workloads.engine.memory import forget_peak, largest_batch, used_frac
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import Stepper
@@ -27,13 +28,26 @@ def find_batch_size(
     """The batch size that all ranks can train with. ``memory`` reads the share of the device in use."""
     weights = copy.deepcopy(task.objective.state_dict())
     random = random_state.snapshot()
+    most = settings.search_most or len(task.train_set)
+    attempt = _attempts(task, settings, context, memory)
+    found = largest_batch(settings.batch_size, attempt, settings.memory_ceiling_frac, most, task.order.grain)
+    del attempt
+    gc.collect()  # the schedule and its optimiser hold each other
+    forget_peak(context.device)  # of attempts that failed: the guard would lower the batch for it
+    task.objective.load_state_dict(weights)
+    random_state.restore(random)
+    return min(context.ranks.gather(found))
+
+
+def _attempts(
+    task: Task, settings: EngineSettings, context: Context, memory: Callable[[torch.device], float | None]
+) -> Callable[[int], float | None]:
+    """Trains two steps on a batch of that size: the memory that took, None where it ran out."""
     stepper = Stepper(task, settings, context.device, type(context.ranks)(), 1)
     stepper.objective.train()
 
     def attempt(batch_size: int) -> float | None:
-        if context.device.type == "cuda":
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats(context.device)
+        forget_peak(context.device)
         try:
             for _ in range(2):  # the moments of the optimiser appear with the first step
                 stepper.forward_backward([load(task, batch_size)])
@@ -43,11 +57,7 @@ def find_batch_size(
             return None
         return memory(context.device)
 
-    most = settings.search_most or len(task.train_set)
-    found = largest_batch(settings.batch_size, attempt, settings.memory_ceiling_frac, most)
-    task.objective.load_state_dict(weights)
-    random_state.restore(random)
-    return min(context.ranks.gather(found))
+    return attempt
 
 
 def load(task: Task, batch_size: int) -> object:
@@ -55,6 +65,4 @@ def load(task: Task, batch_size: int) -> object:
     heaviest = getattr(task, "heaviest", None)
     first = [Draw(row % len(task.train_set), row) for row in range(batch_size)]
     draws = heaviest(batch_size) if heaviest else first
-    many = getattr(task.train_set, "__getitems__", None)
-    samples = many(draws) if many else [task.train_set[draw] for draw in draws]
-    return (task.collate or default_collate)(samples)
+    return collated(task, draws)

@@ -28,6 +28,11 @@ class Journal:
             (out / SETTINGS).write_text(json.dumps({"workload": name, **values}, indent=1) + "\n", encoding="utf-8")
             self._trackers = open_trackers(settings.trackers, out, name, values)
 
+    @property
+    def tracks(self) -> bool:
+        """Whether points of :meth:`track` go anywhere."""
+        return bool(self._trackers)
+
     def say(self, line: str) -> None:
         if self._first:
             self._say(line)
@@ -46,6 +51,7 @@ class Journal:
         for tracker in self._trackers:
             tracker.artefact(path)
 
-    def close(self) -> None:
+    def close(self, failed: bool = False) -> None:
+        """End the trackers' runs, as failed where the training was."""
         for tracker in self._trackers:
-            tracker.close()
+            tracker.close(failed)

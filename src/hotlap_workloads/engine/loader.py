@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
-from hotlap_workloads.engine.order import Position, RankBatches
+from hotlap_workloads.engine.order import Draw, Position, RankBatches
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 
-__all__ = ["Feeder", "as_batch", "to_device"]
+__all__ = ["Feeder", "as_batch", "collated", "to_device"]
 
 
 class _RestOfEpoch:
@@ -65,6 +66,13 @@ class Feeder:
 def as_batch(batch: Any) -> Any:
     """For ``collate``, where ``__getitems__`` gives a batch that is one already."""
     return batch
+
+
+def collated(task: Task, draws: Sequence[Draw]) -> Any:
+    """The batch of these draws, made as a loader makes it, without one."""
+    many = getattr(task.train_set, "__getitems__", None)
+    samples = many(draws) if many else [task.train_set[draw] for draw in draws]
+    return (task.collate or default_collate)(samples)
 
 
 def to_device(batch: Any, device: torch.device, non_blocking: bool) -> Any:

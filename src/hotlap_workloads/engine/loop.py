@@ -15,15 +15,16 @@ from hotlap_workloads.engine.checkpoint import CURRENT, Saver, fits, load
 from hotlap_workloads.engine.journal import Journal
 from hotlap_workloads.engine.loader import Feeder
 from hotlap_workloads.engine.loss_watch import LossWatch
-from hotlap_workloads.engine.memory import lowered, used_frac
+from hotlap_workloads.engine.memory import forget_peak, lowered, used_frac
 from hotlap_workloads.engine.order import Position
+from hotlap_workloads.engine.plan import Plan, make_plan, no_step
 from hotlap_workloads.engine.profiler import profiler_window
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.state import pack, unpack
 from hotlap_workloads.engine.stepper import Stepper, autocast
 from hotlap_workloads.engine.stop_signal import StopSignal
 from hotlap_workloads.engine.task import Context, Task
-from hotlap_workloads.engine.throughput import Throughput, progress_line
+from hotlap_workloads.engine.throughput import Window, progress_line
 from hotlap_workloads.errors import EXIT_TERMINATED, WorkloadError
 
 __all__ = ["Result", "Trainer"]
@@ -50,51 +51,51 @@ class Trainer:
     def __init__(self, name: str, task: Task, settings: EngineSettings, context: Context) -> None:
         self.task, self.settings, self.context = task, settings, context
         self.position = Position()
-        self.batch_size = settings.batch_size
         self.memory: Callable[[torch.device], float | None] = used_frac
         self._feeder = Feeder(task, settings, context.ranks, context.device)
-        self.epoch_steps = len(self._feeder.batches(Position(), settings.batch_size)) // settings.accumulate
-        if self.epoch_steps == 0:
-            raise WorkloadError(
-                f"{len(task.train_set)} samples give not one step of {settings.accumulate} x {settings.batch_size} "
-                f"on each of {context.ranks.world} ranks.",
-                "Lower batch_size.",
-            )
-        self.total_steps = settings.epochs * self.epoch_steps
-        if settings.max_steps:
-            self.total_steps = min(self.total_steps, settings.max_steps)
+        self._plan(Position(), settings.batch_size)
         self.stepper = Stepper(task, settings, context.device, context.ranks, self.epoch_steps)
-        self._due = Cadences.of(settings, self.epoch_steps)
         self._name = name
         self._saver = Saver(context.out, settings.checkpoint_in_background)
         self._watch = LossWatch(settings.on_nan, context.out, context.ranks, context.device)
-        self._throughput = Throughput()
-        self._sums: dict[str, Any] = {}
-        self._summed = 0
+        self._shown, self._tracked = Window(), Window()
         self._result = Result()
         self._stop = StopSignal()
 
+    def _plan(self, begin: Position, batch_size: int) -> Plan:
+        """Count the steps that come after ``begin``."""
+        plan = make_plan(self.task, self.settings, self.context.ranks.world, begin, batch_size)
+        self.batch_size, self._planned_at = batch_size, begin
+        self.epoch_steps, self.total_steps, self._due = plan.epoch_steps, plan.total_steps, plan.due
+        return plan
+
     def run(self) -> Result:
         """Train to the end, from the last checkpoint where there is one."""
-        ranks = self.context.ranks
-        self._journal = Journal(self.context.out, self._name, self.settings, ranks.first, self.context.say)
-        try:
-            with self._stop, profiler_window(self.settings, self.context) as profiler:
-                self._resume()
-                self.stepper.objective.train()
-                while self.position.step < self.total_steps:
-                    self._epoch(profiler)
-                self._watch.settle()
-                if not self._result.metrics or not Cadences.due(self._due.evaluate, self.position.step):
-                    self._evaluate(heavy=False)
-                self._save()
-                self._saver.wait()
-                if self.settings.track_model:
-                    self._journal.artefact(self.context.out / CURRENT)
-        finally:
-            self._journal.close()
+        with self._stop:
+            self._resume()  # first: a checkpoint of other settings is refused before anything is written
+            context = self.context
+            self._journal = Journal(context.out, self._name, self.settings, context.ranks.first, context.say)
+            failed = True
+            try:
+                with profiler_window(self.settings, context) as profiler:
+                    self._train(profiler)
+                failed = False
+            finally:
+                self._journal.close(failed)
         self._result.steps, self._result.skipped = self.position.step, self._watch.skipped
         return self._result
+
+    def _train(self, profiler: Any) -> None:
+        self.stepper.objective.train()
+        while self.position.step < self.total_steps:
+            self._epoch(profiler)
+        self._watch.settle()
+        if not self._result.metrics or not Cadences.due(self._due.evaluate, self.position.step):
+            self._evaluate(heavy=False)
+        self._save()
+        self._saver.wait()
+        if self.settings.track_model:
+            self._journal.artefact(self.context.out / CURRENT)
 
     def _epoch(self, profiler: Any) -> None:
         """The rest of this epoch."""
@@ -104,6 +105,9 @@ class Trainer:
                 profiler.step()
             if self._between_steps() or self.position.step >= self.total_steps:
                 return
+        if not self.position.taken:  # nor will any other epoch give one
+            number = self.position.epoch + 1
+            raise no_step(f"Epoch {number} gives", self.settings, self.batch_size, self.context.ranks.world)
         self.position.next_epoch()
 
     def _steps(self) -> Iterator[list[Any]]:
@@ -115,20 +119,22 @@ class Trainer:
                 group = []
 
     def _step(self, micro_batches: list[Any]) -> None:
-        means = self.stepper.forward_backward(micro_batches)
+        windows = [self._shown, self._tracked] if self._journal.tracks else [self._shown]
+        means: dict[str, Any] = self.stepper.forward_backward(micro_batches)
         if self._watch.must_skip(means["loss"]):
             self.stepper.forget()
         else:
             self._watch.look(self.position.step + 1, means["loss"], micro_batches)
             self.stepper.update()
-            for name, value in means.items():
-                read = value.item() if self.settings.read_loss_every_step else value
-                self._sums[name] = self._sums.get(name, 0.0) + read
-            self._summed += 1
+            if self.settings.read_loss_every_step:
+                means = {name: value.item() for name, value in means.items()}
+            for window in windows:
+                window.add(means)
         self.position.step += 1
         self.position.count(self.batch_size, self.settings.accumulate)
         samples = self.batch_size * self.settings.accumulate * self.context.ranks.world
-        self._throughput.add(samples)
+        for window in windows:
+            window.throughput.add(samples)
         self._result.samples += samples
 
     def _between_steps(self) -> bool:
@@ -136,6 +142,8 @@ class Trainer:
         step, due = self.position.step, Cadences.due
         if due(self._due.show, step):
             self._show()
+        if self._journal.tracks and due(self._due.track, step):
+            self._journal.track(step, self._values(self._tracked))
         if due(self._due.evaluate, step):
             self._evaluate(heavy=False)
         if due(self._due.heavy, step):
@@ -151,19 +159,17 @@ class Trainer:
 
     def _show(self) -> None:
         """The mean of each scalar since the last line, read from the device now."""
-        means = {name: float(value) / self._summed for name, value in self._sums.items()}
-        self._sums, self._summed = {}, 0
-        rate = self._throughput.take()
-        step, left = self.position.step, self.total_steps - self.position.step
-        per_step = self.batch_size * self.settings.accumulate * self.context.ranks.world
-        if means:
-            eta_s = left * per_step / rate
-            epoch = (step - 1) // self.epoch_steps + 1
-            self._journal.say(progress_line(rate, means["loss"], epoch, step, self.total_steps, eta_s))
-        values: dict[str, float] = {**means, "samples_per_s": rate, "lr": float(self.stepper.schedule.get_last_lr()[0])}
+        values = self._values(self._shown)
+        step, rate = self.position.step, values["samples_per_s"]
+        if "loss" in values:
+            per_step = self.batch_size * self.settings.accumulate * self.context.ranks.world
+            eta_s = (self.total_steps - step) * per_step / rate
+            epoch = self.position.epoch + 1
+            self._journal.say(progress_line(rate, values["loss"], epoch, step, self.total_steps, eta_s))
         self._journal.write(step, values)
-        if Cadences.due(self._due.track, step) or self._due.track < self._due.show:
-            self._journal.track(step, values)
+
+    def _values(self, window: Window) -> dict[str, float]:
+        return {**window.take(), "lr": float(self.stepper.schedule.get_last_lr()[0])}
 
     def evaluate_checkpoint(self, heavy: bool) -> dict[str, float]:
         """The metrics of the run's last checkpoint; nothing is trained or written."""
@@ -186,6 +192,7 @@ class Trainer:
 
     def _evaluate(self, heavy: bool) -> None:
         self._watch.settle()
+        self.context.ranks.share(self.stepper.objective.buffers())  # norms have seen each rank's own last batch
         metrics = self._judged(lambda: self.task.evaluate(heavy))
         self._result.metrics.update(metrics)
         self._journal.say(f"Step {self.position.step}  " + "  ".join(f"{k} {v:.4f}" for k, v in metrics.items()))
@@ -207,16 +214,18 @@ class Trainer:
 
     def _lower_batch(self) -> bool:
         """The guard: a smaller batch once the memory is nearly full. All ranks take the smallest."""
-        used, ceiling = self.memory(self.context.device), self.settings.memory_ceiling_frac
-        mine = self.batch_size if used is None else lowered(self.batch_size, used, ceiling)
+        used, ceiling, before = self.memory(self.context.device), self.settings.memory_ceiling_frac, self.batch_size
+        mine = before if used is None else lowered(before, used, ceiling, self.task.order.grain)
         agreed = min(self.context.ranks.gather(mine))
-        if agreed == self.batch_size:
+        if agreed == before:
             return False
-        self._journal.say(f"Memory above {ceiling} of the device: batch {self.batch_size} becomes {agreed}.")
-        self.batch_size = agreed
-        if self.context.device.type == "cuda":
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats(self.context.device)
+        steps = self.total_steps
+        self.stepper.repace(self._plan(self.position.copy(), agreed).all_steps - self.position.step)
+        self._journal.say(
+            f"Memory above {ceiling} of the device: batch {before} becomes {agreed}, "
+            f"and the {steps} steps of the training become {self.total_steps}."
+        )
+        forget_peak(self.context.device)
         return True
 
     def _save(self) -> None:
@@ -224,20 +233,18 @@ class Trainer:
         states = self.context.ranks.gather(random_state.snapshot())
         if not self.context.ranks.first:
             return
-        sums = {name: v.cpu() if isinstance(v, torch.Tensor) else v for name, v in self._sums.items()}
-        self._saver.save(pack(self.stepper, self.position, self.batch_size, (sums, self._summed), states))
+        sums = [self._shown.state(), self._tracked.state()]
+        self._saver.save(pack(self.stepper, self.position, self._planned_at, self.batch_size, sums, states))
 
     def _resume(self) -> None:
-        say = self._journal.say
+        say = self.context.say
         state = load(self.context.out, say)
         if state is None:
             return
         unpack(state, self.stepper, self.context.out)
         self.position = Position(*state["position"])
-        self.batch_size = state["batch_size"]
-        self._sums, self._summed = state["sums"]
-        if len(state["random"]) != self.context.ranks.world:
-            say(f"The checkpoint is of {len(state['random'])} ranks: random numbers begin anew, losses will differ.")
-        else:
-            random_state.restore(state["random"][self.context.ranks.rank])
+        self._plan(Position(*state.get("planned_at", (0, 0, []))), state["batch_size"])
+        for window, sums in ((self._shown, state["sums"]), (self._tracked, state.get("tracked", [{}, 0]))):
+            window.restore(sums)
+        random_state.restore_rank(state["random"], self.context.ranks, say)
         say(f"Going on after step {self.position.step}.")

@@ -8,7 +8,7 @@ import torch
 
 from hotlap_workloads.errors import WorkloadError
 
-__all__ = ["largest_batch", "lowered", "used_frac"]
+__all__ = ["forget_peak", "largest_batch", "lowered", "used_frac"]
 
 MARGIN_FRAC = 0.90
 """Of the largest batch that fitted: later batches may need more (longer samples, fragmentation)."""
@@ -21,26 +21,39 @@ def used_frac(device: torch.device) -> float | None:
     return torch.cuda.max_memory_reserved(device) / torch.cuda.get_device_properties(device).total_memory
 
 
-def lowered(batch_size: int, used: float, ceiling: float) -> int:
-    """The batch after the guard: 4 fewer just above the ceiling, 8 fewer once memory is all but full."""
+def forget_peak(device: torch.device) -> None:
+    """Give cached memory back, and count the peak of memory anew."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def lowered(batch_size: int, used: float, ceiling: float, grain: int = 1) -> int:
+    """The batch after the guard: 4 fewer just above the ceiling, 8 fewer once memory is all but full.
+
+    In whole multiples of ``grain``, the samples that stand together: one at least.
+    """
     if used <= ceiling:
         return batch_size
-    return max(1, batch_size - (8 if used > (1 + ceiling) / 2 else 4))
+    fewer = batch_size - (8 if used > (1 + ceiling) / 2 else 4)
+    return max(grain, fewer // grain * grain)
 
 
-def largest_batch(start: int, attempt: Callable[[int], float | None], ceiling: float, most: int) -> int:
+def largest_batch(start: int, attempt: Callable[[int], float | None], ceiling: float, most: int, grain: int = 1) -> int:
     """The largest batch worth training with.
 
     ``attempt(batch)`` runs a step and returns the share of memory it took, None when memory ran out. Doubles from
-    ``start`` until it fails, then halves the gap; MARGIN_FRAC of the result is tried once more and returned.
+    ``start`` until it fails, then halves the gap; MARGIN_FRAC of the result is tried once more and returned. All are
+    multiples of ``grain``.
     """
 
-    def good(batch: int) -> bool:
-        used = attempt(batch)
+    def good(groups: int) -> bool:
+        used = attempt(groups * grain)
         return used is not None and used <= ceiling
 
+    asked, start, most = start, max(1, start // grain), most // grain
     if not good(start):
-        raise WorkloadError(f"Already a batch of {start} takes more than the ceiling of memory.", "Lower batch_size.")
+        raise WorkloadError(f"Already a batch of {asked} takes more than the ceiling of memory.", "Lower batch_size.")
     low, high = start, start
     while high < most:
         high = min(most, high * 2)
@@ -53,4 +66,4 @@ def largest_batch(start: int, attempt: Callable[[int], float | None], ceiling: f
     kept = max(start, int(low * MARGIN_FRAC))
     while kept > start and not good(kept):
         kept = max(start, int(kept * MARGIN_FRAC))
-    return kept
+    return kept * grain

@@ -41,14 +41,14 @@ def for_global_batch(settings: EngineSettings, world: int) -> EngineSettings:
     return replace(settings, lr=settings.lr * samples / settings.lr_for_samples)
 
 
-def lr_factor(settings: EngineSettings, steps_per_epoch: int) -> Callable[[int], float]:
+def lr_factor(settings: EngineSettings, steps_per_epoch: int) -> Callable[[float], float]:
     """The learning rate at a step, as a factor of ``lr``: linear warm-up, then constant, cosine, or steps."""
     warmup = round(settings.warmup_epochs * steps_per_epoch)
     total = settings.epochs * steps_per_epoch
     every = max(1, round(settings.decay_every_epochs * steps_per_epoch))
     least = settings.lr_min / settings.lr if settings.lr else 0.0
 
-    def factor(step: int) -> float:
+    def factor(step: float) -> float:
         if step < warmup:
             return (step + 1) / warmup
         if settings.schedule == "cosine":

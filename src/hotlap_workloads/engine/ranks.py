@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,9 @@ from torch import distributed as dist
 __all__ = ["Ranks", "joined"]
 
 T = TypeVar("T")
+
+PATIENCE = timedelta(days=1)
+"""How long ranks wait for each other. The first one stages or decodes all data while the others stand at a barrier."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,12 @@ class Ranks:
         dist.all_gather_object(out, mine)
         return out
 
+    def share(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Give all ranks what the first one has, in place."""
+        if self.world > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, 0)
+
     def wait(self) -> None:
         """Until all ranks are here."""
         if self.world > 1:
@@ -64,7 +74,7 @@ def joined(on_gpu: bool) -> Iterator[Ranks]:
     ranks = Ranks(int(os.environ["RANK"]), world, int(os.environ.get("LOCAL_RANK", "0")))
     if on_gpu:
         torch.cuda.set_device(ranks.local)
-    dist.init_process_group("nccl" if on_gpu else "gloo")
+    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     try:
         yield ranks
         dist.barrier()  # a rank that leaves early takes the others' threads with it

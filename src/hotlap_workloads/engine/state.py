@@ -8,35 +8,69 @@ from typing import Any
 from hotlap_workloads.engine.checkpoint import fits
 from hotlap_workloads.engine.optimise import load_optimizer
 from hotlap_workloads.engine.order import Position
+from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import Stepper
+from hotlap_workloads.errors import SettingsError
 
 __all__ = ["pack", "unpack"]
+
+KEPT = ("batch_size", "accumulate", "optimizer", "lr", "lr_for_samples", "weight_decay", "momentum", "betas", "amsgrad")
+"""Settings that a checkpoint carries on. Others asked for at a resume would be of no effect."""
 
 
 def pack(
     stepper: Stepper,
     position: Position,
+    planned_at: Position,
     batch_size: int,
-    sums: tuple[dict[str, Any], int],
+    sums: list[list[Any]],
     random: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """``sums`` are the scalars since the last line of progress, ``random`` the generators of each rank."""
+    """The state. ``planned_at`` is where the steps to come were counted, ``sums`` are the scalars since the last line
+    and since the last point of the trackers, ``random`` the generators of each rank."""
     return {
         "objective": stepper.objective.state_dict(),
         "optimizer": stepper.optimizer.state_dict(),
         "schedule": stepper.schedule.state_dict(),
         "scaler": stepper.scaler.state_dict(),
+        "pace": stepper.pace,
         "position": [position.epoch, position.step, position.taken],
+        "planned_at": [planned_at.epoch, planned_at.step, planned_at.taken],
         "batch_size": batch_size,
-        "sums": list(sums),
+        "asked": _asked(stepper.settings),
+        "sums": sums[0],
+        "tracked": sums[1],
         "random": random,
     }
 
 
 def unpack(state: dict[str, Any], stepper: Stepper, folder: Path) -> None:
-    """Put weights, moments, schedule and scaler back. Raises WorkloadError for another model's checkpoint."""
+    """Put weights, moments, schedule and scaler back.
+
+    Raises WorkloadError for another model's checkpoint, SettingsError for settings that differ from those it was made
+    with and would be of no effect. Checkpoints of before that do not say what was asked for.
+    """
+    _same(state.get("asked", {}), _asked(stepper.settings), folder)
     fits(state["objective"], stepper.objective.state_dict(), folder)
     stepper.objective.load_state_dict(state["objective"])
     load_optimizer(stepper.optimizer, state["optimizer"])
+    stepper.pace = state.get("pace", stepper.pace)
     stepper.schedule.load_state_dict(state["schedule"])
     stepper.scaler.load_state_dict(state["scaler"])
+
+
+def _asked(settings: EngineSettings) -> dict[str, Any]:
+    """The settings that are kept; not the batch size where a search finds it."""
+    names = [name for name in KEPT if name != "batch_size" or not settings.search_batch_size]
+    values = {name: getattr(settings, name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _same(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
+    odd = [name for name in before if name in now and before[name] != now[name]]
+    if odd:
+        was, asked = (", ".join(f"{name}={values[name]}" for name in odd) for values in (before, now))
+        raise SettingsError(
+            f"The checkpoint in {folder} was made with {was}, and {asked} is asked for.",
+            "Go on with the same values, or begin anew with another --out.",
+        )

@@ -44,7 +44,10 @@ class Stepper:
             for stage in task.stages:
                 _recompute(stage)
         self.optimizer = make_optimizer(self.objective, for_global_batch(settings, ranks.world))
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lr_factor(settings, epoch_steps))
+        self._schedule_steps = settings.epochs * epoch_steps
+        self.pace: list[float] = [0, 0, 1]
+        factor = lr_factor(settings, epoch_steps)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda n: factor(self._place(n)))
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
         if settings.compile:
             self.objective.compile(mode=settings.compile_mode, dynamic=settings.compile_dynamic or None)
@@ -78,16 +81,33 @@ class Stepper:
         self.schedule.step()
         self.forget()
 
+    def repace(self, steps_left: int) -> None:
+        """The learning rate goes on from where it is, and comes to its end with the last of the steps left."""
+        now = self.schedule.last_epoch
+        place = self._place(now)
+        self.pace = [now, place, (self._schedule_steps - place) / max(1, steps_left)]
+
+    def _place(self, update: int) -> float:
+        """Where the learning rate is at an update, in the steps that its schedule was made for.
+
+        ``pace`` holds the update from which on it is valid, the place there, and places per update.
+        """
+        since, place, rate = self.pace
+        return place + (update - since) * rate
+
     def forget(self) -> None:
         """Zero-grad."""
         self.optimizer.zero_grad(set_to_none=self.settings.zero_grad_to_none)
 
 
 def _recompute(stage: nn.Module) -> None:
-    """Keep only the stage's input in forward, and compute its inside again in backward."""
+    """Keep only the stage's input in forward, and compute its inside again in backward. Once, however often asked."""
+    if getattr(stage.forward, "recomputes", False):
+        return
     inside = stage.forward
 
     def forward(*inputs: Any) -> Any:
         return checkpoint(inside, *inputs, use_reentrant=False) if torch.is_grad_enabled() else inside(*inputs)
 
+    forward.recomputes = True  # type: ignore[attr-defined]
     stage.forward = forward

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-__all__ = ["Throughput", "progress_line"]
+import torch
+
+__all__ = ["Throughput", "Window", "progress_line"]
 
 
 class Throughput:
@@ -25,6 +28,34 @@ class Throughput:
         rate = self._samples / max(now - self._since, 1e-9)
         self._since, self._samples = now, 0
         return rate
+
+
+class Window:
+    """Mean scalars and speed since they were last taken. Scalars stay on the device until then."""
+
+    def __init__(self) -> None:
+        self.throughput = Throughput()
+        self._sums: dict[str, Any] = {}
+        self._steps = 0
+
+    def add(self, scalars: Mapping[str, Any]) -> None:
+        """The scalars of a step."""
+        for name, value in scalars.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        self._steps += 1
+
+    def take(self) -> dict[str, float]:
+        """The mean of each scalar, none where no step was added, and ``samples_per_s``."""
+        means = {name: float(value) / self._steps for name, value in self._sums.items()}
+        self._sums, self._steps = {}, 0
+        return {**means, "samples_per_s": self.throughput.take()}
+
+    def state(self) -> list[Any]:
+        """What a checkpoint keeps of it."""
+        return [{name: v.cpu() if isinstance(v, torch.Tensor) else v for name, v in self._sums.items()}, self._steps]
+
+    def restore(self, state: list[Any]) -> None:
+        self._sums, self._steps = state
 
 
 def progress_line(samples_per_s: float, loss: float, epoch: int, step: int, steps: int, eta_s: float) -> str:

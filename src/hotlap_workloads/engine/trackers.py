@@ -20,7 +20,7 @@ class Tracker(Protocol):
 
     def artefact(self, path: Path) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self, failed: bool) -> None: ...
 
 
 def open_trackers(names: Sequence[str], out: Path, run: str, settings: Mapping[str, Any]) -> list[Tracker]:
@@ -50,7 +50,7 @@ class TensorBoard:
     def artefact(self, path: Path) -> None:
         """TensorBoard keeps no files; the run's folder has it."""
 
-    def close(self) -> None:
+    def close(self, failed: bool) -> None:
         self._writer.close()
 
 
@@ -71,8 +71,8 @@ class WandB:
         artefact.add_file(str(path))
         self._run.log_artifact(artefact)
 
-    def close(self) -> None:
-        self._run.finish()
+    def close(self, failed: bool) -> None:
+        self._run.finish(exit_code=int(failed))
 
 
 class MLflow:
@@ -100,8 +100,8 @@ class MLflow:
     def artefact(self, path: Path) -> None:
         self._client.log_artifact(self._id, str(path))
 
-    def close(self) -> None:
-        self._client.set_terminated(self._id)
+    def close(self, failed: bool) -> None:
+        self._client.set_terminated(self._id, "FAILED" if failed else "FINISHED")
 
 
 _KINDS: dict[str, Any] = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
