@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from hotlap_workloads.catalogue import find_preset, find_workload
 from hotlap_workloads.engine import random_state
 from hotlap_workloads.engine.batch_search import find_batch_size
-from hotlap_workloads.engine.config_file import read_config
+from hotlap_workloads.engine.config_file import Values, read_config
 from hotlap_workloads.engine.journal import SETTINGS
 from hotlap_workloads.engine.loop import Trainer
 from hotlap_workloads.engine.machine import (
@@ -26,8 +27,8 @@ from hotlap_workloads.engine.overrides import nearest, override
 from hotlap_workloads.engine.profiles import PROFILES
 from hotlap_workloads.engine.ranks import Ranks, joined
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.engine.task import Context
-from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.engine.task import Context, Workload
+from hotlap_workloads.errors import SettingsError, WorkloadError
 
 __all__ = ["Request", "opened", "settings_of", "settings_of_run"]
 
@@ -46,9 +47,17 @@ class Request:
     quarantine: bool = False
 
 
-def settings_of(request: Request, machine: Machine | None = None) -> EngineSettings:
-    """The settings, checked against themselves and the machine: this one, unless another is given."""
+def settings_of(
+    request: Request, machine: Machine | None = None, say: Callable[[str], None] | None = None
+) -> EngineSettings:
+    """The settings, checked against themselves and the machine: this one, unless another is given.
+
+    ``say`` hears what of a published configuration is left out or means something else.
+    """
     workload, machine = find_workload(request.workload), machine or read_machine()
+    config = _configured(request, workload, say or _quiet)
+    if {**config, **request.values}.get("device") == "cpu":
+        machine = Machine(machine.cores)  # presets ask for what the device can do, which is not the GPU
     settings = find_preset(workload, request.preset, machine)
     if request.data is None and hasattr(workload, "for_made_data"):
         settings = workload.for_made_data(settings)
@@ -56,12 +65,19 @@ def settings_of(request: Request, machine: Machine | None = None) -> EngineSetti
         if request.profile not in PROFILES:
             raise SettingsError(f"There is no profile {request.profile!r}.", nearest(request.profile, PROFILES))
         settings = PROFILES[request.profile](settings, machine)
-    if request.config is not None:
-        settings = override(settings, read_config(request.config, workload.aliases), str(request.config))
+    settings = override(settings, config, str(request.config))
     settings = resolved(override(settings, request.values, "--set"), machine)
     settings.check()
     check_machine(settings, machine)
     return settings
+
+
+def _configured(request: Request, workload: Workload, say: Callable[[str], None]) -> Values:
+    """The values of the configuration file, none without one."""
+    if request.config is None:
+        return {}
+    translated = getattr(workload, "translated", None)
+    return read_config(request.config, workload.aliases, partial(translated, say=say) if translated else None)
 
 
 def settings_of_run(request: Request) -> EngineSettings:
@@ -108,10 +124,13 @@ def staged(data: Path | None, target: str, ranks: Ranks, say: Callable[[str], No
     """The data on a local disk: copied once by the first rank of each machine, verified by hash, resumed if cut."""
     if data is None or not target:
         return data
-    from hotlap.pack import stage
+    from hotlap.pack import HotlapError, stage
 
     if ranks.local == 0:
-        stage(str(data), target)
+        try:
+            stage(str(data), target)
+        except HotlapError as err:
+            raise WorkloadError(err.what, err.hint, err.exit_code) from err
         say(f"{data} is staged in {target}.")
     ranks.wait()
     return Path(target)

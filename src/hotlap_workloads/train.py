@@ -8,6 +8,7 @@ python -m hotlap_workloads.train --list
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -57,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         request = Request(
             args.workload, out, args.preset, args.profile, args.config, values, args.data, args.quarantine
         )
-        with opened(request, settings_of(request), say) as trainer:
+        first = os.environ.get("RANK", "0") == "0"
+        with opened(request, settings_of(request, say=say if first else None), say) as trainer:
             trainer.run()
     except WorkloadError as err:
         print(err, file=sys.stderr)

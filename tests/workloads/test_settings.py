@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from torch import nn
 
 from hotlap_workloads.engine.config_file import read_config
-from hotlap_workloads.engine.machine import Machine, check_machine, resolved
+from hotlap_workloads.engine.machine import Machine, apply_arithmetic, check_machine, resolved
 from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.profiles import PROFILES, from_pack
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.session import Request, settings_of
 
 P100 = Machine(4, (6, 0), "Tesla P100")
 A100 = Machine(16, (8, 0), "A100")
@@ -130,6 +133,55 @@ def test_contradictions() -> None:
     ):
         with pytest.raises(SettingsError):
             wrong.check()
+
+
+@pytest.mark.parametrize("name", ["clip_norm", "weight_decay", "warmup_epochs", "evaluate_every_epochs", "max_steps"])
+def test_what_is_below_nothing_is_no_switch(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}=-1 is negative. 0 is off"):
+        replace(EngineSettings(), **{name: -1}).check()  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"decay=-0.1 is negative\.$"):
+        EngineSettings(decay=-0.1).check()
+
+
+@pytest.mark.parametrize(
+    ("workload", "text", "setting"),
+    [("face_distill", "warmup_epoch: -1\n", "warmup_epochs"), ("tiny_detr", "clip_max_norm: -0.1\n", "clip_norm")],
+)
+def test_what_published_files_switch_off_is_off(tmp_path: Path, workload: str, text: str, setting: str) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text(text)
+    assert getattr(settings_of(Request(workload, tmp_path, "slow", config=config), CPU), setting) == 0
+
+
+def test_a_cpu_beside_a_gpu_gets_the_settings_of_a_cpu(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("device: cpu\n")
+    for how in ({"values": {"device": "cpu"}}, {"config": config}):
+        s = settings_of(Request("anti_spoof", tmp_path, "fast", **how), A100)  # type: ignore[arg-type]
+        assert not s.tf32 and s.precision == "bf16" and s.device == "cpu"
+    with pytest.raises(SettingsError, match="tf32=true, and CPU has no TF32"):
+        settings_of(Request("anti_spoof", tmp_path, "fast", values={"device": "cpu", "tf32": "true"}), A100)
+
+
+def test_the_same_bits_need_the_workspace_of_cublas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "own")
+    try:
+        apply_arithmetic(EngineSettings(deterministic=True))
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == "own"
+        del os.environ["CUBLAS_WORKSPACE_CONFIG"]
+        apply_arithmetic(EngineSettings(deterministic=True))
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8" and torch.are_deterministic_algorithms_enabled()
+    finally:
+        apply_arithmetic(EngineSettings())
+
+
+def test_a_configuration_may_have_a_byte_order_mark_and_must_be_text(tmp_path: Path) -> None:
+    for name, text in (("a.yaml", "batch_size: 7\n"), ("a.conf", '{"batch_size": 7}')):
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+        assert read_config(tmp_path / name, {}) == {"batch_size": 7}
+    (tmp_path / "a.yaml").write_bytes("seed: 1  # Zoë\n".encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"a\.yaml is no UTF-8 text: .* at byte 13"):
+        read_config(tmp_path / "a.yaml", {})
 
 
 @pytest.mark.parametrize(("cores", "wanted"), [(1, 0), (2, 0), (4, 1), (16, 2)])

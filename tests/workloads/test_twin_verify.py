@@ -95,6 +95,8 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
         workers = {name: preset.make(machine).workers for name, preset in PRESETS.items()}
         assert workers["slow"] == 2 and workers["kaggle_p100_fast"] == workers["kaggle_p100_minimal"] == 6
         assert workers["local_2080ti_fast"] == 4
+    assert PRESETS["kaggle_p100_fast"].make(Machine(4, (6, 0), "P100")).workers == 3
+    assert "up to 6 loading processes" in PRESETS["kaggle_p100_fast"].why
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import yaml
 
 from hotlap_workloads.errors import SettingsError
 
-__all__ = ["read_config"]
+__all__ = ["Translate", "Values", "read_config"]
+
+Values = dict[str, object]
+Translate = Callable[[Values], Values]
 
 
-def read_config(path: Path, aliases: Mapping[str, str]) -> dict[str, object]:
+def read_config(path: Path, aliases: Mapping[str, str], translate: Translate | None = None) -> Values:
     """The file's values by our names.
 
-    Nested sections become dotted keys (``optim_config.base_lr``); ``aliases`` maps what a published training calls a
-    setting to our name. Keys that are in neither stay as they are: whoever sets them says so.
+    Nested sections become dotted keys (``optim_config.base_lr``); ``translate`` mends values that mean something else
+    in a published training, and ``aliases`` maps what it calls a setting to our name. Keys that are in neither stay as
+    they are: whoever sets them says so.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as err:
         raise SettingsError(f"Cannot read the configuration {path}: {err.strerror}.") from err
+    except UnicodeDecodeError as err:
+        raise SettingsError(f"{path} is no UTF-8 text: {err.reason} at byte {err.start}.", "Save it as UTF-8.") from err
     try:
         loaded = json.loads(text) if path.suffix in (".conf", ".json") else yaml.safe_load(text)
     except (json.JSONDecodeError, yaml.YAMLError) as err:
@@ -31,8 +37,9 @@ def read_config(path: Path, aliases: Mapping[str, str]) -> dict[str, object]:
         return {}
     if not isinstance(loaded, dict):
         raise SettingsError(f"{path} holds a {type(loaded).__name__}, not settings by name.")
-    out: dict[str, object] = {}
-    for key, value in _flat(loaded, "").items():
+    values = _flat(loaded, "")
+    out: Values = {}
+    for key, value in (translate(values) if translate else values).items():
         name = aliases.get(key, key)
         if name in out:
             raise SettingsError(f"{path}: {key!r} and another key both set {name!r}.", "Keep one.")
@@ -40,8 +47,8 @@ def read_config(path: Path, aliases: Mapping[str, str]) -> dict[str, object]:
     return out
 
 
-def _flat(section: Mapping[object, object], prefix: str) -> dict[str, object]:
-    out: dict[str, object] = {}
+def _flat(section: Mapping[object, object], prefix: str) -> Values:
+    out: Values = {}
     for key, value in section.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):

@@ -83,6 +83,7 @@ def resolved(settings: S, machine: Machine) -> S:
 def check_machine(settings: EngineSettings, machine: Machine) -> None:
     """Raise SettingsError for what this machine cannot do, with what to use instead."""
     on_gpu = machine.gpu and settings.device != "cpu"
+    machine = machine if on_gpu else Machine(machine.cores)
     capability = machine.capability or (0, 0)
     old = on_gpu and capability < AMPERE
     if settings.tf32 and (old or not on_gpu):
@@ -101,6 +102,8 @@ def apply_arithmetic(settings: EngineSettings) -> None:
     """Set torch's global switches."""
     if settings.threads:
         torch.set_num_threads(settings.threads)
+    if settings.deterministic:  # cuBLAS reads it when it is first used
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.backends.cuda.matmul.allow_tf32 = settings.tf32
     torch.backends.cudnn.allow_tf32 = settings.tf32
     torch.backends.cudnn.benchmark = settings.cudnn_benchmark

@@ -9,6 +9,16 @@ from hotlap_workloads.errors import SettingsError
 
 __all__ = ["EngineSettings"]
 
+NOT_NEGATIVE = (
+    *("workers", "eval_workers", "threads", "lr", "decay", "decay_every_epochs"),
+    *("search_most", "profile_after_steps"),
+)
+OFF_AT_ZERO = (
+    *("max_steps", "lr_for_samples", "weight_decay", "warmup_epochs", "clip_norm", "evaluate_every_epochs"),
+    *("heavy_every_epochs", "checkpoint_every_epochs", "track_every_steps", "cleanup_every_steps"),
+    *("memory_check_every_steps", "profile_steps"),
+)
+
 
 @dataclass(frozen=True)
 class EngineSettings:
@@ -58,7 +68,7 @@ class EngineSettings:
     cudnn_benchmark: bool = False
     """Let cuDNN try its algorithms and take the fastest: pays where shapes stay the same."""
     deterministic: bool = False
-    """Only algorithms that give the same bits every time."""
+    """Only algorithms that give the same bits every time. torch warns of an operation that has none on a GPU."""
     compile: bool = False
     """torch.compile the training objective: tens of seconds once, a faster step afterwards."""
     compile_mode: Literal["default", "reduce-overhead", "max-autotune"] = "default"
@@ -147,9 +157,10 @@ class EngineSettings:
         for name in ("epochs", "batch_size", "eval_batch_size", "accumulate", "prefetch_factor", "print_every_steps"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name}={getattr(self, name)} is less than 1.")
-        for name in ("workers", "eval_workers", "max_steps", "track_every_steps", "profile_steps", "lr", "threads"):
+        for name in (*NOT_NEGATIVE, *OFF_AT_ZERO):
             if getattr(self, name) < 0:
-                raise SettingsError(f"{name}={getattr(self, name)} is negative.")
+                hint = "0 is off." if name in OFF_AT_ZERO else ""
+                raise SettingsError(f"{name}={getattr(self, name)} is negative.", hint)
         if self.persistent_workers and self.workers == 0:
             raise SettingsError("persistent_workers=true needs loading processes.", "Set workers=1 or more.")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):

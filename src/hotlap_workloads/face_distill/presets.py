@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from hotlap_workloads.engine.config_file import Values
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.profiles import fastest, from_pack
 from hotlap_workloads.engine.task import Preset
 from hotlap_workloads.face_distill.settings import UNTRAINED, FaceSettings
 
-__all__ = ["ALIASES", "PRESETS", "for_made_data"]
+__all__ = ["ALIASES", "PRESETS", "for_made_data", "translated"]
 
 
 def slow(machine: Machine) -> FaceSettings:
@@ -97,6 +99,13 @@ PRESETS = {
     ),
     "teacher": Preset(teacher, "the IResNet-50 that teaches, with plain ArcFace: for teacher_weights of the others"),
 }
+
+
+def translated(values: Values, say: Callable[[str], None]) -> Values:
+    """A file as AdaDistill's, where ``warmup_epoch: -1`` is no warm-up."""
+    epochs = values.get("warmup_epoch")
+    return {**values, "warmup_epoch": 0} if isinstance(epochs, int | float) and epochs < 0 else values
+
 
 ALIASES = {
     "network": "student",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from hotlap_workloads.engine.config_file import Values
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.profiles import fastest, from_pack
 from hotlap_workloads.engine.task import Preset
 from hotlap_workloads.speaker_verify.settings import SpeakerSettings
 
-__all__ = ["ALIASES", "PRESETS"]
+__all__ = ["ALIASES", "PRESETS", "translated"]
 
 
 def slow(machine: Machine) -> SpeakerSettings:
@@ -68,6 +70,37 @@ PRESETS = {
     "small_model": Preset(small_model, "fast, with half the width"),
 }
 
+IGNORED = {
+    "nClasses": "the speakers of train_list are counted",
+    "nLcasses": "the speakers of train_list are counted",
+    "save_path": "--out names the run's folder",
+    "log_input": "the mel energies are always logarithms",
+    "patience": "no training stops early here",
+}
+"""Keys of the published trainer's files that nothing here answers to, and why."""
+
+
+def translated(values: Values, say: Callable[[str], None]) -> Values:
+    """A file as the VoxCeleb trainer's with what means something else there, and ``say`` for what is left out.
+
+    There ``batch_size`` counts speakers, each with ``nPerSpeaker`` utterances, the learning rate falls every
+    ``test_interval`` epochs, and ``augment`` is a switch: true is the way in which the preset augments.
+    """
+    for key in [key for key in values if key in IGNORED]:
+        say(f"{key}={values[key]} is left out: {IGNORED[key]}.")
+    out = {key: value for key, value in values.items() if key not in IGNORED}
+    if isinstance(switch := out.get("augment"), bool):
+        del out["augment"]
+        out |= {} if switch else {"augment": "none"}
+    size, each = out.get("batch_size"), out.get("nPerSpeaker")
+    if isinstance(size, int) and isinstance(each, int) and each > 1:
+        out["batch_size"] = size * each
+        say(f"batch_size={size} speakers with nPerSpeaker={each} utterances each are batch_size={size * each} here.")
+    if "test_interval" in out:
+        out.setdefault("decay_every_epochs", out["test_interval"])
+    return out
+
+
 ALIASES = {
     "nDataLoaderThread": "workers",
     "max_epoch": "epochs",
@@ -81,6 +114,8 @@ ALIASES = {
     "lr_decay": "decay",
     "dcf_p_target": "p_target",
     "test_list": "trials",
+    "train_path": "wav_folder",
+    "test_path": "trial_folder",
     "musan_path": "musan",
     "rir_path": "rirs",
 }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from hotlap_workloads.engine.config_file import Values
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.profiles import fastest
 from hotlap_workloads.engine.task import Preset
 from hotlap_workloads.tiny_detr.settings import TinySettings
 
-__all__ = ["ALIASES", "PRESETS"]
+__all__ = ["ALIASES", "PRESETS", "translated"]
 
 
 def training(machine: Machine) -> TinySettings:
@@ -125,6 +127,13 @@ PRESETS = {
         "decoded once, batches of one shape, CLAHE and blur by batch, matching in one go, evaluated every 2 epochs",
     ),
 }
+
+
+def translated(values: Values, say: Callable[[str], None]) -> Values:
+    """A file as DETR's, where ``clip_max_norm`` of 0 or less is no clipping."""
+    norm = values.get("clip_max_norm")
+    return {**values, "clip_max_norm": 0} if isinstance(norm, int | float) and norm < 0 else values
+
 
 ALIASES = {
     "num_queries": "queries",

@@ -25,7 +25,7 @@ from hotlap_workloads.tiny_detr.files import FromFiles
 from hotlap_workloads.tiny_detr.losses import SetLoss
 from hotlap_workloads.tiny_detr.made_data import make_data
 from hotlap_workloads.tiny_detr.model import TinyDetr
-from hotlap_workloads.tiny_detr.presets import ALIASES, PRESETS
+from hotlap_workloads.tiny_detr.presets import ALIASES, PRESETS, translated
 from hotlap_workloads.tiny_detr.scoring import Scorer
 from hotlap_workloads.tiny_detr.settings import TinySettings
 from hotlap_workloads.tiny_detr.shapes import ShapeBuckets, fitted, padded
@@ -86,6 +86,7 @@ class TinyDetrWorkload:
     summary = "detection of tiny objects on COCO json: DETR with a smaller stride, Hungarian matching, AP and AP_small"
     presets = PRESETS
     aliases = ALIASES
+    translated = staticmethod(translated)
 
     def build(self, settings: TinySettings, context: Context) -> TinyTask:
         s = settings

@@ -50,7 +50,7 @@ def fast(machine: Machine) -> TwinSettings:
 
 
 def kaggle_p100_fast(machine: Machine) -> TwinSettings:
-    """Half the blocks, from files, with loading processes instead of a pack."""
+    """Half the blocks, from files, with loading processes instead of a pack: six where the machine has the cores."""
     workers = machine.workers(6)
     return replace(
         fast(machine),
@@ -98,7 +98,7 @@ PRESETS = {
         "the model and batch of slow: pairs precomputed, images packed, an image embedded once, PWCA as one attention "
         "and in training alone, autocast",
     ),
-    "kaggle_p100_fast": Preset(kaggle_p100_fast, "6 + 1 + 6 blocks, batch 12, autocast, 6 loading processes"),
+    "kaggle_p100_fast": Preset(kaggle_p100_fast, "6 + 1 + 6 blocks, batch 12, autocast, up to 6 loading processes"),
     "kaggle_p100_minimal": Preset(
         kaggle_p100_minimal, "4 + 1 + 4 blocks, batch 16, no triplet loss: the quickest look at a data set"
     ),
