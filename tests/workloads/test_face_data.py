@@ -16,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
+from hotlap.pack.manifest import MANIFEST
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
@@ -27,6 +28,7 @@ from hotlap_workloads.face_distill.photos import photos_in_folder, photos_in_lis
 from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.face_distill.squares import Squares, packed
+from hotlap_workloads.face_distill.workload import WORKLOAD
 from hotlap_workloads.parts.face_image import ARCFACE_POINTS, align, similarity, square
 from hotlap_workloads.parts.recordio import RecordFile, packed_record
 
@@ -306,3 +308,39 @@ def test_templates_with_landmarks_are_aligned(copy: Path) -> None:
     aligned, as_it_is = sets[0].squares(3)[0].astype(int), plain(3)[0]
     assert np.abs(aligned - as_it_is)[2:-2, 2:-2].mean() < 1  # these photos lie as they should already
     assert sets[0].weights.mean() == pytest.approx(0.9)
+
+
+def test_photos_of_trials_that_are_gone_are_quarantined(made: Path, tmp_path: Path) -> None:
+    """Of the evaluation, and of the heavy one that nobody asked for until now."""
+    data = tmp_path / "data"
+    shutil.copytree(made / "tinyface/Gallery_Match", data / "photos")
+    names = sorted(path.name for path in (data / "photos").iterdir())
+    people = sorted({name.split("_")[0] for name in names})
+    first = {person: next(name for name in names if name.startswith(f"{person}_")) for person in people}
+    (data / "train_list.txt").write_text("".join(f"{name.split('_')[0]} photos/{name}\n" for name in names))
+    for kind in ("val", "test"):
+        lines = [f"1 photos/{first[person]} photos/{first[person]}" for person in people]
+        lines += [
+            f"0 photos/{first[a]} photos/{first[b]}" for a, b in zip(people, people[1:] + people[:1], strict=True)
+        ]
+        lines.append(f"0 photos/{first[people[0]]} photos/{kind}_gone.jpg")
+        (data / f"{kind}_trials.txt").write_text("\n".join(lines) + "\n")
+    settings = replace(SMALL, head="arcface", student_width=0.25)
+    with pytest.raises(DataError, match=r"val_gone\.jpg, which does not exist"):
+        WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, data))
+    task = WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, data, quarantine=True))
+    assert "val_gone.jpg\tdoes not exist" in (tmp_path / "quarantine.txt").read_text()
+    for heavy in (False, True):
+        assert len(task.sets(heavy)[0].same) == 2 * len(people)  # type: ignore[attr-defined]
+    listed = (tmp_path / "quarantine.txt").read_text()
+    assert "val_gone.jpg\tdoes not exist" in listed and "test_gone.jpg\tdoes not exist" in listed
+
+
+def test_a_damaged_pack_is_made_again_or_named(made: Path, tmp_path: Path) -> None:
+    context = Context(torch.device("cpu"), tmp_path, made, say=lambda line: None)
+    squares = Squares(RecordPhotos(made / "train.rec", most=1), 32)
+    folder = packed(squares, tmp_path / "pack", context)
+    (folder / MANIFEST).write_text("{")
+    with pytest.raises(DataError, match=r"is no whole pack: .*damaged"):
+        PackedFaces(folder).images([0])
+    assert PackedFaces(packed(squares, folder, context)).images([0]).shape == (1, 3, 32, 32)

@@ -19,10 +19,12 @@ import torch
 from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.task import Context
+from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.audio_file import read_wave
 from hotlap_workloads.parts.crop import even_crops
 from hotlap_workloads.parts.trials import read_trials
-from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
+from hotlap_workloads.session import Request, settings_of
+from hotlap_workloads.speaker_verify.augment_batch import BatchAugment, _bank
 from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
 from hotlap_workloads.speaker_verify.lists import read_train_list
 from hotlap_workloads.speaker_verify.made_data import make_data
@@ -186,13 +188,103 @@ def test_the_list_says_what_each_preset_changes(capsys: pytest.CaptureFixture[st
 
 
 def test_the_published_configuration_is_read(tmp_path: Path) -> None:
-    from hotlap_workloads.session import Request, settings_of
-
     config = tmp_path / "experiment_01.yaml"
     config.write_text("model: ResNetSE34V2\nencoder_type: ASP\nn_mels: 64\ntrainfunc: angleproto\nnPerSpeaker: 2\n")
     settings = settings_of(Request("speaker_verify", tmp_path, "slow", config=config))
     assert isinstance(settings, SpeakerSettings)
     assert (settings.model, settings.pooling, settings.mels, settings.group) == ("ResNetSE34V2", "ASP", 64, 2)
+
+
+PUBLISHED = """
+augment: true
+batch_size: 100
+test_interval: 5
+trainfunc: aamsoftmax
+patience: 15
+optimizer: adam
+lr: 0.001
+margin: 0.2
+scale: 30
+nPerSpeaker: 1
+nClasses: 5991
+train_list: /data/train_list.txt
+test_list: /data/cleaned.txt
+train_path : /data/voxceleb2
+test_path : /data/voxceleb1
+musan_path: /data/musan
+rir_path: /data/RIRS_NOISES/simulated_rirs
+n_mels: 64
+model: ResNetSE34L
+save_path: exps/my_model
+log_input: True
+"""
+
+
+def test_a_whole_published_file_is_read_and_what_is_left_out_is_said(tmp_path: Path) -> None:
+    config, said = tmp_path / "experiment_01.yaml", list[str]()
+    config.write_text(PUBLISHED)
+    s = settings_of(Request("speaker_verify", tmp_path, "slow", config=config), say=said.append)
+    assert isinstance(s, SpeakerSettings)
+    assert (s.batch_size, s.augment, s.evaluate_every_epochs, s.decay_every_epochs) == (100, "sample", 5, 5)
+    assert (s.wav_folder, s.trial_folder, s.trials) == ("/data/voxceleb2", "/data/voxceleb1", "/data/cleaned.txt")
+    left_out = ["patience=15", "nClasses=5991", "save_path=exps/my_model", "log_input=True"]
+    assert [line.split(" is left out: ")[0] for line in said] == left_out
+    fast = settings_of(Request("speaker_verify", tmp_path, "fast", config=config))
+    assert isinstance(fast, SpeakerSettings) and fast.augment == "batch"
+
+
+def test_published_batches_count_speakers(tmp_path: Path) -> None:
+    config, said = tmp_path / "ResNetSE34L_AP.yaml", list[str]()
+    config.write_text("trainfunc: angleproto\nnPerSpeaker: 2\nbatch_size: 200\naugment: false\n")
+    s = settings_of(Request("speaker_verify", tmp_path, "slow", config=config), say=said.append)
+    assert isinstance(s, SpeakerSettings)
+    assert (s.batch_size, s.group, s.augment) == (400, 2, "none") and "are batch_size=400 here" in said[0]
+
+
+def test_trials_may_lie_elsewhere(made: Path, tmp_path: Path) -> None:
+    shutil.copy(made / "val_trials.txt", tmp_path)
+    (tmp_path / "others").symlink_to(made / "wav")
+    change = {"trials": str(tmp_path / "val_trials.txt"), "trial_folder": str(tmp_path / "others")}
+    task = WORKLOAD.build(replace(SpeakerSettings(), width=0.25, **change), Context(CPU, tmp_path, made))  # type: ignore[arg-type]
+    assert task.scorer(False).trials.paths[0].parents[1] == tmp_path / "others"
+
+
+def test_files_of_trials_that_are_gone_are_quarantined(made: Path, tmp_path: Path) -> None:
+    """Of the evaluation and of the heavy one, in one list."""
+    data = tmp_path / "data"
+    shutil.copytree(made, data)
+    few = (data / "test_trials.txt").read_text().splitlines()
+    kinds = [[line for line in few if line.startswith(kind)][:9] for kind in "01"]
+    (data / "test_trials.txt").write_text("\n".join(kinds[0] + kinds[1]) + "\n")
+    gone = [data / "wav" / (data / f"{name}_trials.txt").read_text().split()[1] for name in ("val", "test")]
+    for path in gone:
+        path.unlink()
+    settings = replace(SpeakerSettings(), width=0.25)
+    with pytest.raises(DataError, match="which does not exist"):
+        WORKLOAD.build(settings, Context(CPU, tmp_path, data))
+    task = WORKLOAD.build(settings, Context(CPU, tmp_path, data, quarantine=True))
+    for heavy, path in enumerate(gone):
+        assert path not in task.scorer(bool(heavy)).trials.paths
+    listed = [Path(line.split("\t")[0]) for line in (tmp_path / "quarantine.txt").read_text().splitlines()]
+    assert set(listed) == set(gone)
+
+
+def test_a_bank_has_the_same_share_of_every_noise(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.wav" for number in range(1, 9)]
+    for number, path in enumerate(paths, 1):
+        soundfile.write(str(path), np.full(40 * 16_000, number, np.int16), 16_000)
+    bank = _bank(paths, 2.0)  # a minute would be full after two of them
+    assert [int((bank == number).sum()) for number in range(1, 9)] == [15 * 16_000] * 8
+    few = _bank(paths, 0.5)
+    assert len(few) == 30 * 16_000 and len(few.unique()) == 3, "no less than 10 s of a file"
+
+
+def test_crops_may_be_longer_than_all_noise(made: Path) -> None:
+    augment = BatchAugment(find_noises(made / "musan", made / "rirs"), 0.0, CPU)
+    waves = torch.rand(4, 25 * 16_000) - 0.5
+    for kind in ("noise", "speech", "music"):
+        added = augment._with(waves, kind) - waves
+        assert added.shape == waves.shape and bool((added.abs() > 0).any(dim=1).all())
 
 
 def test_torchrun_on_two_ranks(made: Path, tmp_path: Path) -> None:
@@ -254,6 +346,13 @@ def test_data_are_staged_on_a_local_disk_first(made: Path, tmp_path: Path, capsy
     listed = json.loads((tmp_path / "run/train.bank/files.json").read_text())
     assert all(path.startswith(str(local)) for path, *_ in listed["files"])
     assert (local / "train_list.txt").read_bytes() == (made / "train_list.txt").read_bytes()
+
+
+def test_data_that_cannot_be_staged_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    command = ["speaker_verify", "--data", str(tmp_path / "empty"), "--out", str(tmp_path / "run"), *TINY]
+    assert train.main([*command, "--set", f"stage_to={tmp_path}/local"]) == 1
+    assert "empty holds no files to stage" in capsys.readouterr().err
 
 
 def test_a_wrong_place_for_the_noises_is_named(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hotlap.pack import Pack
+from hotlap.pack import HotlapError, Pack
 from hotlap.pack.gather import gather_rows
 from hotlap_workloads.engine.order import Draw
+from hotlap_workloads.errors import DataError
 from hotlap_workloads.face_distill.squares import Squares
 from hotlap_workloads.face_distill.teacher_bank import TeacherBank
 
@@ -57,7 +58,10 @@ class PackedFaces:
     @property
     def pack(self) -> Pack:
         if self._pack is None:
-            self._pack = Pack(self.folder)
+            try:
+                self._pack = Pack(self.folder)
+            except HotlapError as err:
+                raise DataError(self.folder, f"is no whole pack: {err}", "Remove it: it is made again.") from err
         return self._pack
 
     def __len__(self) -> int:
@@ -65,13 +69,19 @@ class PackedFaces:
 
     def images(self, rows: Sequence[int]) -> Tensor:
         """(rows, 3, size, size), uint8."""
-        return gather_rows(self.pack, "image", self.pack.rows(rows)).permute(0, 3, 1, 2)
+        return self._column("image", rows).permute(0, 3, 1, 2)
+
+    def _column(self, name: str, rows: Sequence[int]) -> Tensor:
+        try:
+            return gather_rows(self.pack, name, self.pack.rows(rows))
+        except HotlapError as err:
+            raise DataError(self.folder, str(err)) from err
 
     def __getitems__(self, draws: Sequence[Draw]) -> dict[str, Tensor]:
         rows = [draw.row for draw in draws]
         flips = torch.tensor([is_mirrored(draw) for draw in draws])
         batch = {"image": self.images(rows), "flip": flips}
-        batch["label"] = gather_rows(self.pack, "label", self.pack.rows(rows)).long()
+        batch["label"] = self._column("label", rows).long()
         if self.bank is not None:
             batch["teacher"] = self.bank.read(rows, flips.numpy())
         return batch

@@ -38,18 +38,21 @@ def train_squares(s: FaceSettings, data: Path) -> Squares:
     return Squares(photos, s.size, s.middle)
 
 
-def verification_sets(s: FaceSettings, data: Path) -> list[Evaluation]:
-    """The sets that ``verification`` names, or those there are."""
+def verification_sets(s: FaceSettings, data: Path, must_exist: bool = True) -> list[Evaluation]:
+    """The sets that ``verification`` names, or those there are. With ``must_exist``, so must photos of trials."""
     names = list(s.verification) or sorted(path.stem for path in data.glob("*.bin"))
     if not names and (data / "val_trials.txt").exists():
         names = ["val_trials.txt"]
     if not names:
         raise DataError(data, "holds no verification set (NAME.bin, or val_trials.txt).", "verification=NAME names it.")
-    return [_trials(s, data / name) if name.endswith(".txt") else _bin(s, data / f"{name}.bin") for name in names]
+    return [
+        _trials(s, data / name, must_exist) if name.endswith(".txt") else _bin(s, data / f"{name}.bin")
+        for name in names
+    ]
 
 
-def heavy_sets(s: FaceSettings, data: Path) -> list[Evaluation]:
-    """The sets that ``heavy`` names, or those there are."""
+def heavy_sets(s: FaceSettings, data: Path, must_exist: bool = True) -> list[Evaluation]:
+    """The sets that ``heavy`` names, or those there are. With ``must_exist``, so must photos of trials."""
     names = list(s.heavy)
     if not names:
         names = [name for name in ("ijbb", "ijbc", "tinyface") if (data / name).is_dir()]
@@ -60,17 +63,17 @@ def heavy_sets(s: FaceSettings, data: Path) -> list[Evaluation]:
             "holds nothing for the heavy evaluation (ijbb/, ijbc/, tinyface/, test_trials*.txt).",
             "heavy_every_epochs=0 does without.",
         )
-    return [_heavy(s, data / name) for name in names]
+    return [_heavy(s, data / name, must_exist) for name in names]
 
 
-def _heavy(s: FaceSettings, path: Path) -> Evaluation:
+def _heavy(s: FaceSettings, path: Path, must_exist: bool) -> Evaluation:
     if path.suffix == ".txt":
-        return _trials(s, path)
+        return _trials(s, path, must_exist)
     return _gallery(s, path) if path.name == "tinyface" else _templates(s, path)
 
 
-def _trials(s: FaceSettings, file: Path) -> VerificationSet:
-    trials = read_trials(file, file.parent)
+def _trials(s: FaceSettings, file: Path, must_exist: bool) -> VerificationSet:
+    trials = read_trials(file, file.parent, must_exist)
     photos = FilePhotos(trials.paths, [0] * len(trials.paths), 1)
     squares = Squares(photos, s.size, s.middle)
     return VerificationSet(file.stem, squares, np.array(trials.left), np.array(trials.right), trials.same)

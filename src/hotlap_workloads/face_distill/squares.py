@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.pack import PackSettings, pack
+from hotlap.pack import HotlapError, PackSettings, pack
 from hotlap.pack.manifest import MANIFEST, read_manifest
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.task import Context
@@ -111,7 +111,11 @@ class _Rows:
 
 
 def _is_of(folder: Path, fingerprint: str) -> bool:
-    return (folder / MANIFEST).exists() and read_manifest(folder).metadata.get("fingerprint") == fingerprint
+    """Whether the pack is there, whole and of these photos."""
+    try:
+        return (folder / MANIFEST).exists() and read_manifest(folder).metadata.get("fingerprint") == fingerprint
+    except HotlapError:  # damaged: it is made again
+        return False
 
 
 def _pack(rows: _Rows, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from hotlap_workloads.face_distill.embedder import Embedder
 from hotlap_workloads.face_distill.evaluations import Evaluation
 from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets
 from hotlap_workloads.face_distill.made_data import make_data
-from hotlap_workloads.face_distill.presets import ALIASES, PRESETS, for_made_data
+from hotlap_workloads.face_distill.presets import ALIASES, PRESETS, for_made_data, translated
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.face_distill.squares import Squares, packed, unreadable
 from hotlap_workloads.face_distill.teacher import Teacher, make_teacher
@@ -87,17 +88,19 @@ class FaceDistill:
     presets = PRESETS
     aliases = ALIASES
     for_made_data = staticmethod(for_made_data)
+    translated = staticmethod(translated)
 
     def build(self, settings: FaceSettings, context: Context) -> FaceTask:
         s = settings
         data = context.data_or_made(make_data)
         if context.data is None:
             context.say(f"No --data: training on {data}, made here, with small crops, batches and networks.")
-        squares, light = train_squares(s, data), verification_sets(s, data)
+        squares, light = train_squares(s, data), verification_sets(s, data, not context.quarantine)
         wanted = s.heavy_every_epochs > 0 or bool(s.heavy)
-        heavy = heavy_sets(s, data) if wanted else None
+        heavy = heavy_sets(s, data, not context.quarantine) if wanted else None
+        listed = [squares, *(one.squares for one in [*light, *(heavy or [])])]
         if context.quarantine:
-            bad = unreadable([squares, *(one.squares for one in [*light, *(heavy or [])])], context)
+            bad = unreadable(listed, context)
             squares = squares.only(squares.kept_rows(bad))
             light = [one.without(bad) for one in light]
             heavy = None if heavy is None else [one.without(bad) for one in heavy]
@@ -107,8 +110,17 @@ class FaceDistill:
             s.kind, s.embedding, squares.photos.identities, s.scale, s.margin_used
         )
 
+        @cache
         def sets(is_heavy: bool) -> list[Evaluation]:
-            return light if not is_heavy else heavy_sets(s, data) if heavy is None else heavy
+            if not is_heavy:
+                return light
+            if heavy is not None:
+                return heavy
+            found = heavy_sets(s, data, not context.quarantine)
+            if not context.quarantine:
+                return found
+            bad = unreadable([*listed, *(one.squares for one in found)], context)  # quarantine.txt stays complete
+            return [one.without(bad) for one in found]
 
         return FaceTask(
             objective=FaceObjective(net, head, teacher),

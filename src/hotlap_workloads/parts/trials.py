@@ -21,14 +21,18 @@ class Trials:
     same: list[int]
 
     def without(self, bad: set[Path]) -> Trials:
-        """Without trials of files that cannot be read."""
+        """Without trials of files that cannot be read. Raises DataError where not both kinds of trials are left."""
         rows = zip(self.left, self.right, self.same, strict=True)
         kept = [(self.paths[a], self.paths[b], same) for a, b, same in rows if not {self.paths[a], self.paths[b]} & bad]
+        if len({same for _, _, same in kept}) < 2:
+            raise DataError(
+                min(bad), f"and {len(bad) - 1} other files cannot be read: no trials of both kinds are left."
+            )
         return _numbered(kept)
 
 
-def read_trials(file: Path, root: Path) -> Trials:
-    """Lines ``label path path``. A file that is not there is named with its line."""
+def read_trials(file: Path, root: Path, must_exist: bool = True) -> Trials:
+    """Lines ``label path path``. With ``must_exist``, a file that is not there is named with its line."""
     rows = []
     exists: dict[Path, bool] = {}
     for line, (label, a, b) in fields(file, "label path path"):
@@ -36,7 +40,7 @@ def read_trials(file: Path, root: Path) -> Trials:
             raise DataError(file, f"line {line}: the label is {label!r}, not 0 or 1.")
         for path in (root / a, root / b):
             if path not in exists:
-                exists[path] = path.is_file()
+                exists[path] = not must_exist or path.is_file()
             if not exists[path]:
                 raise DataError(file, f"line {line} names {path}, which does not exist.")
         rows.append((root / a, root / b, int(label)))

@@ -54,6 +54,8 @@ class BatchAugment:
     def _with(self, waves: Tensor, kind: str) -> Tensor:
         law, bank, (count, samples) = LAWS[kind], self.banks[kind], waves.shape
         device = waves.device
+        if len(bank) < samples:
+            bank = self.banks[kind] = bank.repeat(-(-samples // len(bank)) + 1)
         begin = torch.randint(len(bank) - samples + 1, (count, law.most), device=device)
         noise = bank.unfold(0, samples, 1)[begin].float() / 32768
         wanted_db = torch.empty(count, law.most, device=device).uniform_(law.low_db, law.high_db)
@@ -65,16 +67,16 @@ class BatchAugment:
 
 
 def _bank(paths: Sequence[Path], minutes: float) -> Tensor:
-    """int16 samples of files spread over the whole list, back to back, as many minutes as wanted."""
+    """int16 samples of files spread over the whole list, back to back: the same stretch of each, up to ``minutes``."""
     wanted = max(int(minutes * 60 * RATE_HZ), 10 * RATE_HZ)
+    each = max(10 * RATE_HZ, wanted // len(paths))
     waves, have = [], 0
     for path in _spread(paths, len(paths)):
-        waves.append(read_wave(path)[: wanted - have])
+        waves.append(read_wave(path)[: min(each, wanted - have)])
         have += len(waves[-1])
         if have >= wanted:
             break
-    flat = np.concatenate(waves)
-    return torch.from_numpy(np.pad(flat, (0, max(0, 10 * RATE_HZ - len(flat))), mode="wrap"))
+    return torch.from_numpy(np.concatenate(waves))
 
 
 def _spread(paths: Sequence[Path], count: int) -> list[Path]:

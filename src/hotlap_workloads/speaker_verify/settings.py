@@ -49,6 +49,8 @@ class SpeakerSettings(EngineSettings):
     """Trials of the heavy evaluation."""
     wav_folder: str = "wav"
     """Folder that the paths of lists and trials are relative to."""
+    trial_folder: str = ""
+    """Folder that the paths of trials are relative to, where that is another."""
     crop_s: float = 2.0
     """Seconds of each utterance in training."""
     decode: Literal["each_time", "once"] = "each_time"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from hotlap_workloads.speaker_verify.losses import make_loss
 from hotlap_workloads.speaker_verify.made_data import make_data
 from hotlap_workloads.speaker_verify.model import SpeakerNet, samples_of
 from hotlap_workloads.speaker_verify.noises import NoiseFiles, find_noises
-from hotlap_workloads.speaker_verify.presets import ALIASES, PRESETS
+from hotlap_workloads.speaker_verify.presets import ALIASES, PRESETS, translated
 from hotlap_workloads.speaker_verify.scoring import EvalCrops, Scorer
 from hotlap_workloads.speaker_verify.settings import PAIR_LOSSES, SpeakerSettings
 
@@ -55,14 +56,15 @@ class SpeakerVerify:
     summary = "speaker verification on VoxCeleb-like lists: SE-ResNets, margin and pair losses, EER and minDCF"
     presets = PRESETS
     aliases = ALIASES
+    translated = staticmethod(translated)
 
     def build(self, settings: SpeakerSettings, context: Context) -> ScoredTask:
         s = settings
         data, noises = _folders(s, context)
-        utterances = read_train_list(data / s.train_list, data / s.wav_folder)
-        trials = read_trials(data / s.trials, data / s.wav_folder)
+        utterances, trials = read_train_list(data / s.train_list, data / s.wav_folder), _trials(s, data, False, context)
+        listed = [*utterances.paths, *trials.paths]
         if context.quarantine:
-            bad = quarantined([*utterances.paths, *trials.paths], read_wave, context)
+            bad = quarantined(listed, read_wave, context)
             utterances, trials = utterances.without(bad), trials.without(bad)
         _check(s, len(utterances.speakers), context)
         net = SpeakerNet(s)
@@ -73,8 +75,13 @@ class SpeakerVerify:
         if s.decode == "once":
             train_set = BankCrops(utterances, _bank(utterances.paths, "train", context), samples, in_loader)
 
+        @cache
         def scorer(heavy: bool) -> Scorer:
-            found = read_trials(data / s.heavy_trials, data / s.wav_folder) if heavy else trials
+            found = trials
+            if heavy:
+                found = _trials(s, data, True, context)
+                if context.quarantine:  # with those of before, so that quarantine.txt stays complete
+                    found = found.without(quarantined([*listed, *found.paths], read_wave, context))
             return _scorer(s, net, found, context, "heavy" if heavy else "trials")
 
         return ScoredTask(
@@ -99,6 +106,12 @@ def _folders(s: SpeakerSettings, context: Context) -> tuple[Path, NoiseFiles | N
             f"augment={s.augment} needs noises and rooms.", "Set musan=DIR and rirs=DIR, or augment=none."
         )
     return data, find_noises(Path(musan), Path(rirs))
+
+
+def _trials(s: SpeakerSettings, data: Path, heavy: bool, context: Context) -> Trials:
+    """With quarantine, files that are not there are found by reading them, like any other that cannot be read."""
+    file, root = data / (s.heavy_trials if heavy else s.trials), data / (s.trial_folder or s.wav_folder)
+    return read_trials(file, root, must_exist=not context.quarantine)
 
 
 def _check(s: SpeakerSettings, speakers: int, context: Context) -> None:
