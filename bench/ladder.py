@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -101,8 +102,16 @@ def arms(args: argparse.Namespace, target: Target) -> tuple[list[Rung], dict[str
     found = {rung.name: rung.settings for rung in rungs}
     if args.presets:
         others = [name for name in find_workload(args.workload).presets if name not in ("slow", "fast")]
-        found |= {f"{PRESET}{name}": made(name) for name in others}
+        found |= {f"{PRESET}{name}": made(name) for name in others if _can_search(made(name), name, target)}
     return rungs, found
+
+
+def _can_search(settings: EngineSettings, name: str, target: Target) -> bool:
+    """Whether what the preset asks for can be measured: a simulated device has no memory to search a batch in."""
+    can = target.on == "cuda" or not settings.search_batch_size
+    if not can:
+        print(f"{name} is left out: it searches its batch size, for which {target.on} has no memory", file=sys.stderr)
+    return can
 
 
 def play(args: argparse.Namespace, target: Target, settings: dict[str, EngineSettings], out: Path, seen: set[str],

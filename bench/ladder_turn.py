@@ -22,6 +22,7 @@ from simulated_task import SimulatedTask, count
 
 from hotlap_workloads.catalogue import find_workload
 from hotlap_workloads.engine import random_state
+from hotlap_workloads.engine.batch_search import find_batch_size
 from hotlap_workloads.engine.machine import Machine, apply_arithmetic, pick_device, read_machine
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Context
@@ -69,6 +70,8 @@ def opened(
     context = Context(real, Path(asked["out"]), data, say=partial(print, file=sys.stderr))
     random_state.seed_all(settings.seed)
     task = find_workload(asked["workload"]).build(settings, context)
+    if settings.search_batch_size and target.on == "cuda":
+        settings = dataclasses.replace(settings, batch_size=find_batch_size(task, settings, context))
     if target.gpu is None:
         wait: Callable[[], None] = torch.cuda.synchronize if real.type == "cuda" else _nothing
         return Watched(asked["workload"], task, settings, context, asked["steps"], wait, asked["times"]), {}
@@ -117,7 +120,7 @@ def play(asked: dict[str, Any]) -> dict[str, float]:
     found["prepared_s"] = prepared_s
     found["roof_step_s"] = trainer.roof_s(asked["seconds"])
     if asked["periodic"]:
-        found |= trainer.periodic(twice=bool(simulated))
+        found |= trainer.periodic()
     return found
 
 

@@ -175,13 +175,12 @@ class Watched(Trainer):
             "samples": self.settings.batch_size * self.settings.accumulate,
         }
 
-    def periodic(self, twice: bool) -> dict[str, float]:
-        """Seconds of what the settings ask for now and then. ``twice``: only the second evaluation is timed."""
+    def periodic(self) -> dict[str, float]:
+        """Seconds of what the settings ask for now and then; of the second evaluation, as the first one packs."""
         found: dict[str, float] = {}
         for name, every, heavy in (("evaluate", self.every.evaluate, False), ("heavy", self.every.heavy, True)):
             if every:
-                if twice:
-                    self._evaluated(heavy)
+                self._evaluated(heavy)
                 found[f"{name}_s"] = self._timed(lambda heavy=heavy: self._evaluated(heavy))
                 found[f"{name}_every_steps"] = every
         if self.every.checkpoint:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import statistics
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,9 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten
 from torch.utils.flop_counter import FlopCounterMode
 
-from hotlap_workloads.engine.loader import Feeder
-from hotlap_workloads.engine.order import Position
-from hotlap_workloads.engine.ranks import Ranks
+from hotlap_workloads.engine.loader import collated
+from hotlap_workloads.engine.order import Draw, Position, RankBatches
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 
@@ -25,7 +26,11 @@ __all__ = ["Counted", "SimulatedTask", "count"]
 
 COUNTED_SAMPLES = 4
 """At least so many make the batches on which FLOPs are counted; they grow with the batch."""
-COUNTED_BATCHES = 2
+COUNTED_BATCHES = 9
+"""On so many FLOPs are counted where batches differ in size: one of each ninth of them, by size."""
+LOOKED_AT = 16 * COUNTED_BATCHES
+ALIKE = 8
+"""Batches of one size after which no other size is expected."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +42,39 @@ class Counted:
 
 
 def count(task: Task, settings: EngineSettings) -> Counted:
-    """Count on small real batches. Attention is counted as the two products that it is."""
+    """Count on small real batches. Attention is counted as the two products that it is.
+
+    Where batches are of random sizes, many are looked at, and those counted stand for all of them.
+    """
     size = -(-COUNTED_SAMPLES // task.order.grain) * task.order.grain
-    small = replace(settings, batch_size=size, workers=0, persistent_workers=False)
-    loader = Feeder(task, small, Ranks(), torch.device("cpu")).open(Position(), size)
-    flops, said = 0, {}
-    for _, batch in zip(range(COUNTED_BATCHES), loader, strict=False):
-        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-            said = task.objective(batch)
-            said["loss"].backward()
-        flops += counter.get_total_flops()
+    sized: list[tuple[int, int, list[Draw]]] = []
+    for number, draws in enumerate(_draws(task, settings.seed, size)):
+        sized.append((_elements(collated(task, draws)), number, draws))
+        if len(sized) == ALIKE and sized[0][0] == max(sized)[0] == min(sized)[0]:
+            break
+    sized.sort()
+    flops: dict[int, float] = {}
+    chosen = [sized[(2 * part + 1) * len(sized) // (2 * COUNTED_BATCHES)] for part in range(COUNTED_BATCHES)]
+    for elements, _, draws in chosen:
+        if elements not in flops:
+            with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+                said = task.objective(collated(task, draws))
+                said["loss"].backward()
+            flops[elements] = float(counter.get_total_flops())
     task.objective.zero_grad(set_to_none=True)
-    return Counted(flops / COUNTED_BATCHES / size, {name: float(value.detach()) for name, value in said.items()})
+    mean = statistics.fmean(flops[elements] for elements, *_ in chosen)
+    return Counted(mean / size, {name: float(value.detach()) for name, value in said.items()})
+
+
+def _draws(task: Task, seed: int, size: int) -> Iterator[list[Draw]]:
+    """Batches of an epoch after the other: each draws other sizes."""
+    epochs = (RankBatches(task.order, seed, size, Position(epoch)) for epoch in range(LOOKED_AT))
+    return itertools.islice(itertools.chain.from_iterable(epochs), LOOKED_AT)
+
+
+def _elements(batch: Any) -> int:
+    """Of the largest tensor, which says how large the samples are."""
+    return max(leaf.numel() for leaf in tree_flatten(batch)[0] if isinstance(leaf, torch.Tensor))
 
 
 class SimulatedObjective(nn.Module):

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import ladder_turn
 import pytest
 import torch
+from ladder import arms
 from ladder_chart import chart
 from ladder_figures import completed, figures, whole_step_s
 from ladder_keep import place, remember
 from ladder_rungs import TIERS, ladder
-from ladder_turn import plain
-from ladder_watch import Repeated, ShortEpochs, steady
+from ladder_turn import Target, plain
+from ladder_watch import Repeated, ShortEpochs, Watched, steady
 from simulated import Device, Gpu, late
 from simulated_task import SimulatedTask, count
 
@@ -25,6 +31,7 @@ from hotlap_workloads.engine.machine import Machine, check_machine
 from hotlap_workloads.engine.order import Draw, Shuffled
 from hotlap_workloads.engine.overrides import override
 from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import SettingsError
 from hotlap_workloads.measured import Measured, measured
 
@@ -281,3 +288,74 @@ def test_the_list_knows_what_was_measured_and_on_what(tmp_path: Path) -> None:
         f"9.0 samples/s on {simulated} (x, e)",
     ]
     assert not list(measured("w", "other", document)) and not list(measured("v", "slow", document))
+
+
+class Wide(Rows):
+    """Batches as wide as their first draw says: 8 to 64 numbers, all equally likely."""
+
+    def __getitems__(self, draws: Sequence[Draw]) -> list[tuple[torch.Tensor, int]]:
+        width = 8 * (1 + draws[0].seed % 8)
+        return [(torch.ones(width), 1) for _ in draws]
+
+
+class Sums(torch.nn.Module):
+    """Twice as many FLOPs for twice as wide a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1, 4))
+        self.seen: list[int] = []
+
+    def forward(self, batch: Any) -> dict[str, torch.Tensor]:
+        self.seen.append(batch[0].shape[1])
+        return {"loss": (batch[0].reshape(-1, 1) @ self.weight).mean()}
+
+
+def test_flops_of_batches_of_random_sizes_are_those_of_their_mean() -> None:
+    found = []
+    for seed in (1, 2, 3):
+        task = Task()
+        task.train_set, task.objective = Wide(), Sums()  # type: ignore[assignment]
+        found.append(count(task, EngineSettings(seed=seed)).flops_per_sample)
+        assert len(task.objective.seen) == len(set(task.objective.seen)) <= 9, "each size is counted once"
+    mean = 36 * 4 * 2 * 2
+    assert found == pytest.approx([mean] * 3, rel=0.1)
+
+
+def test_the_first_evaluation_is_not_timed(tmp_path: Path) -> None:
+    task, calls = Task(), list[bool]()
+
+    def evaluate(heavy: bool) -> dict[str, float]:
+        time.sleep(0.0 if heavy in calls else 0.3)
+        calls.append(heavy)
+        return {}
+
+    task.evaluate = evaluate  # type: ignore[method-assign]
+    settings = EngineSettings(batch_size=8, evaluate_every_epochs=1, heavy_every_epochs=2)
+    context = Context(torch.device("cpu"), tmp_path, say=lambda line: None)
+    found = Watched("toy", task, settings, context, 2, lambda: None).periodic()
+    assert calls == [False, False, True, True] and found["evaluate_s"] < 0.2 and found["heavy_s"] < 0.2
+    assert (found["evaluate_every_steps"], found["heavy_every_steps"]) == (5, 10)
+
+
+def test_presets_that_search_their_batch_are_left_out_where_nothing_can_be_searched(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=False, presets=True)
+    _, found = arms(asked, Target("A100", 0.3))
+    assert "preset training" in found and "preset training_fast_a5000" not in found
+    assert "training_fast_a5000 is left out" in capsys.readouterr().err
+    _, found = arms(asked, Target("cpu"))
+    assert "preset training_fast_a5000" in found  # as it searches nothing there
+
+
+def test_a_preset_that_searches_its_batch_is_measured_with_what_it_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder_turn, "find_workload", lambda name: SimpleNamespace(build=lambda s, context: Task()))
+    monkeypatch.setattr(ladder_turn, "find_batch_size", lambda task, settings, context: 20)
+    monkeypatch.setattr(ladder_turn, "pick_device", lambda settings, machine: torch.device("cpu"))
+    settings = EngineSettings(batch_size=8, search_batch_size=True)
+    asked = {"workload": "toy", "out": str(tmp_path), "steps": 2, "times": 1}
+    trainer, _ = ladder_turn.opened(asked, Target("cuda"), settings, None)
+    assert trainer.batch_size == trainer.settings.batch_size == 20

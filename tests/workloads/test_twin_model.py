@@ -209,3 +209,23 @@ def test_a_pair_has_no_order() -> None:
     a, b = (objective.embed(torch.randn(3, 3, 32, 32)) for _ in range(2))
     torch.testing.assert_close(objective.scores(a, b), objective.scores(b, a), atol=1e-6, rtol=0)
     assert a.shape == (3, 2, 16)
+
+
+def test_an_embedding_is_one_call_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever watches calls of modules (hooks, a simulated device) sees the whole of it."""
+    objective = TwinObjective(TINY).eval()
+    called: list[str] = []
+    depth = [0]
+    plain = torch.nn.Module.__call__
+
+    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        called.extend([type(module).__name__] * (depth[0] == 0))
+        depth[0] += 1
+        try:
+            return plain(module, *args, **kwargs)
+        finally:
+            depth[0] -= 1
+
+    monkeypatch.setattr(torch.nn.Module, "__call__", call)
+    objective.embed(torch.randn(2, 3, 32, 32))
+    assert called == ["DCAL"]

@@ -37,6 +37,9 @@ class DCAL(nn.Module):
         for token in (self.cls_token, self.pos_embed):
             nn.init.trunc_normal_(token, std=0.02)
 
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        return self.features(self.tokens(images))
+
     def tokens(self, images: Tensor) -> Tensor:
         """(batch, 1 + patches, width): the class token first."""
         patches = self.patch_embed(images).flatten(2).transpose(1, 2)

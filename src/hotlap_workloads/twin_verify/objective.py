@@ -48,12 +48,10 @@ class TwinObjective(nn.Module):
 
     def embed(self, images: Tensor) -> Tensor:
         """Normalised images to (images, 2, width): SA and GLCA, in fp32."""
-        return torch.stack(self.net.features(self.net.tokens(images)), dim=1).float()
+        return torch.stack(self.net(images), dim=1).float()
 
     def _each(self, batch: dict[str, Tensor]) -> tuple[Pair, Pair, Pair | None]:
-        (sa_left, glca_left), (sa_right, glca_right) = (
-            self.net.features(self.net.tokens(batch[side])) for side in ("left", "right")
-        )
+        (sa_left, glca_left), (sa_right, glca_right) = (self.net(batch[side]) for side in ("left", "right"))
         return (sa_left, sa_right), (glca_left, glca_right), self.pwca_each(batch["left"], batch["right"])
 
     def pwca_each(self, left: Tensor, right: Tensor) -> Pair | None:
