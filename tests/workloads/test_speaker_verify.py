@@ -251,14 +251,14 @@ def test_trials_may_lie_elsewhere(made: Path, tmp_path: Path) -> None:
 
 def test_files_of_trials_that_are_gone_are_quarantined(made: Path, tmp_path: Path) -> None:
     """Of the evaluation and of the heavy one, in one list."""
-    data = tmp_path / "data"
+    data, gone = tmp_path / "data", []
     shutil.copytree(made, data)
-    few = (data / "test_trials.txt").read_text().splitlines()
-    kinds = [[line for line in few if line.startswith(kind)][:9] for kind in "01"]
-    (data / "test_trials.txt").write_text("\n".join(kinds[0] + kinds[1]) + "\n")
-    gone = [data / "wav" / (data / f"{name}_trials.txt").read_text().split()[1] for name in ("val", "test")]
-    for path in gone:
-        path.unlink()
+    for name in ("val", "test"):
+        file = data / f"{name}_trials.txt"
+        lines = file.read_text().splitlines()
+        kinds = [[line for line in lines if line.startswith(kind)][:9] for kind in "01"]
+        file.write_text("\n".join([*kinds[0], *kinds[1], f"{lines[0].rpartition(' ')[0]} gone/{name}.wav"]) + "\n")
+        gone.append(data / f"wav/gone/{name}.wav")
     settings = replace(SpeakerSettings(), width=0.25)
     with pytest.raises(DataError, match="which does not exist"):
         WORKLOAD.build(settings, Context(CPU, tmp_path, data))
