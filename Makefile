@@ -17,7 +17,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
 RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
-# Hundreds of tests start Hotlap: compiling its source each time (where the environment asks for that) takes minutes.
 # Tests that look at how long things take, one at a time; the others two at a time.
 TIMED := $(addprefix tests/,diagnose guard trial lap/test_check.py lap/test_speedup.py \
 	$(addprefix probe/test_,compute_facts.py detail.py host_lines.py stacks.py workers.py))
@@ -66,6 +65,7 @@ docs: $(STAMPS)/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs $(SITE)
 	@echo "$(SITE)/index.html"
 
+# Hundreds of tests start Hotlap: compiling its source each time (where the environment asks for that) takes minutes.
 unit: $(STAMPS)/docs
 	PYTHONDONTWRITEBYTECODE= GOMP_SPINCOUNT=0 $(BIN)/python -m pytest -n 2 --dist worksteal $(TIMED:%=--ignore=%) $(PYTEST_ARGS)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(TIMED) $(PYTEST_ARGS)

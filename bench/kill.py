@@ -1,4 +1,4 @@
-"""kill -9 of Hotlap at random moments, a thousand times: is anything of the user's changed, lost or left running?
+"""kill -9 of Hotlap at random moments, again and again: is anything of the user's changed, lost or left running?
 
 Each kill starts speedup, run, pack or prove in a folder of its own, waits for a random part of what the command takes
 when it is left alone, and kills it. Afterwards the user's files are byte-identical, nothing lies beside them that the

@@ -1,4 +1,4 @@
-"""What is killed: four commands in a folder of a user's, each small enough to be killed a thousand times."""
+"""What is killed: four commands in a folder of a user's, each small enough to be killed again and again."""
 
 from __future__ import annotations
 

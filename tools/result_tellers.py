@@ -108,7 +108,9 @@ def _faults(document: dict[str, Any]) -> Told:
         ("red herrings taken", str(score["herrings_taken"])),
     ]
     if score["alone"] is not None:
-        found.append(("healthy scripts left alone", f"{units.share(score['alone'])} (wanted: {wanted['alone']})"))
+        healthy = [row["alone"] for row in f["scripts"].values() if "alone" in row]
+        words = f"{sum(healthy)} of {len(healthy)} that were measured"
+        found.append(("healthy scripts left alone", f"{words} (wanted: {wanted['alone']})"))
     if score["recovered"] is not None:
         words = f"{units.share(score['recovered'])}, geometric mean of {score['treated']} scripts"
         found.append(("of the speedup by hand, without touching the code", f"{words} (wanted: {wanted['recovered']})"))
@@ -169,7 +171,7 @@ def _ladder(document: dict[str, Any]) -> Told:
         if row is not first:
             spread = value("factor", row["cumulated"]) if row["turns"] > 1 else units.ratio(row["cumulated"]["median"])
             rounds = f"{row['turns']} rounds" if row["turns"] > 1 else "one round, so no spread is known"
-            words[:0] = [f"**{spread}** of slow in {rounds}"]
+            words[:0] = [f"{spread} of slow in {rounds}"]
         if len(others) > 1 and row is not first:
             words.insert(1, f"{units.ratio(row['factor']['median'])} of the one before")
         found.append((row["name"], ", ".join(words)))
