@@ -136,8 +136,8 @@ def score(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return figures
 
 
-def main() -> None:
-    """Run, score, print."""
+def options() -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="NAME", help="only this script (repeatable)")
     parser.add_argument("--diagnose-only", action="store_true", help="causes and lines, no speedup")
@@ -157,7 +157,12 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="add results to this file; scripts in it are not run again")
     parser.add_argument("--measured", action="store_true", help="run nothing: only scripts that --rows has")
     parser.add_argument("--save", action="store_true", help="write bench/results/faults.json")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run, score, print."""
+    args = options()
     if args.threads:
         os.environ["HOTLAP_BENCH_THREADS"] = args.threads
     rows: dict[str, dict[str, Any]] = {}

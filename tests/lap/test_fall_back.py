@@ -88,6 +88,15 @@ def test_the_rest_of_the_plan_gets_arms_and_time_of_its_own() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("left", "replayed"), [(CACHE, True), (LAST, False)])
+def test_batches_are_replayed_for_a_cache_alone(left: Move, replayed: bool) -> None:
+    session, state = Session(), searched(left, CAST)
+    state.replayed, state.trials = True, [trial_of(CAST, *[float("nan")] * 4)]
+    baseline = SimpleNamespace(arm="old", findings=replace(findings_of("decode"), roof=None))
+    assert fall_back(cast(Any, session), cast(Any, baseline), state) is CAST
+    assert state.replayed is replayed
+
+
 @pytest.mark.parametrize(("moves", "kept"), [((CACHE, CAST), ["cache-decode"]), ((CAST,), [])])
 def test_a_lap_ends_with_what_is_left(
     monkeypatch: pytest.MonkeyPatch, moves: tuple[Move, ...], kept: list[str]

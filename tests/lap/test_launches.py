@@ -12,7 +12,7 @@ from hotlap.lap import launches as module
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question
 from hotlap.lap.session import Session
-from hotlap.records.trials import Trial, Window
+from hotlap.records.trials import TOO_FEW, Trial, Window
 
 SECOND = 10**9
 
@@ -68,6 +68,20 @@ def test_a_launch_that_failed_is_told_and_left_out() -> None:
     whole = told.trial()
     assert "launch 2: out of memory" in whole.notes
     assert {w.launch for w in whole.windows} == {0} and told.losses == []
+
+
+def test_a_first_pair_too_short_for_slow_steps_is_made_up_for_by_later_ones() -> None:
+    short = replace(trial(0.2, 0.1), status="failed", reason=f"only 1 {TOO_FEW}; give it a larger --budget")
+    told = Launches(replace(short, windows=short.windows[:2]))
+    assert told.trial().status == "failed"
+    told.add(trial(0.2, 0.1))
+    told.add(trial(0.2, 0.1))
+    whole = told.trial()
+    assert whole.status == "measured" and not whole.reason and whole.interval is not None
+    assert whole.interval.ratio == pytest.approx(2.0)
+    crashed = Launches(replace(short, reason="crashed with exit code 1"))
+    crashed.add(trial(0.2, 0.1))
+    assert crashed.trial().status == "failed"
 
 
 class Clock:

@@ -18,6 +18,7 @@ BOOTSTRAP = Path(__file__).parent / "bootstrap"
 OFFLINE = {
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
+    "COMET_START_ONLINE": "0",
     "COMET_OFFLINE_DIRECTORY": "/tmp/hotlap-comet",
     "NEPTUNE_MODE": "offline",
     "CLEARML_OFFLINE_MODE": "1",

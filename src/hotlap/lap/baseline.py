@@ -25,8 +25,6 @@ MIN_STEPS = 40
 FEW_STEPS = 16
 """With fewer steps the run goes on, up to ``SLOW_SHARE`` of the budget."""
 SLOW_SHARE = 0.45
-FIRST_STEP_S = 120.0
-"""A script that has made no step after this long is given up."""
 
 
 class Unmeasurable(HotlapError):
@@ -49,7 +47,7 @@ def run_baseline(session: Session) -> Baseline:
     session.stage = "diagnose"
     options = session.options
     arm = session.arm("baseline")
-    budget = Budget(first_step_s=FIRST_STEP_S)
+    budget = Budget(first_step_s=session.options.first_step_s)
     longest = max(LEAST_S, options.budget_s * BASELINE_SHARE)
     wanted = options.steps or MIN_STEPS
     outcome = run_until(arm, budget, steps=wanted, seconds=longest, on_progress=session.on_progress)

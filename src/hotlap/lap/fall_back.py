@@ -52,6 +52,7 @@ def fall_back(session: Session, baseline: Baseline, state: Search) -> Move | Non
     if move is None:
         return None
     state.moves = [m for m in state.moves if m is not move]
+    state.replayed = state.replayed and any(m.lever.startswith("cache-") for m in state.moves)
     for number, result in enumerate(state.results):
         if result.kept and (result.id, result.setting) == (move.lever, move.setting):
             why = f"{result.reason}: the loss was worse with it in the proof, put back"

@@ -9,7 +9,7 @@ from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import UNKNOWN_LAUNCH_FRAC, ratio_interval
-from hotlap.records.trials import Trial, Window
+from hotlap.records.trials import TOO_FEW, Trial, Window
 from hotlap.trial.arm import Arm
 
 __all__ = ["Launches", "MakeArm"]
@@ -93,8 +93,12 @@ class Launches:
         self.samples.append(trial.loss_samples)
 
     def trial(self) -> Trial:
-        """Everything as one trial. Periodic work is taken from the first pair of launches, which ran longest."""
-        if self.first.status != "measured":
+        """Everything as one trial. Periodic work is taken from the first pair of launches, which ran longest.
+
+        A first pair that was too short for slow steps counts by what it has, where later ones were measured.
+        """
+        short = self.first.status == "failed" and TOO_FEW in self.first.reason and self.losses
+        if self.first.status != "measured" and not short:
             return self.first
         unit = "sample" if self.per_sample else "step"
         overhead_s = {arm: _periodic_s(self.first, arm, unit) for arm in ("baseline", "candidate")}
@@ -102,7 +106,10 @@ class Launches:
         interval = ratio_interval(
             windows or [], overhead_s["baseline"], overhead_s["candidate"], launch_frac=UNKNOWN_LAUNCH_FRAC
         )
-        return replace(self.first, windows=self.windows, interval=interval, notes=[*self.first.notes, *self.notes])
+        if interval is None:
+            return self.first
+        notes = [*self.first.notes, *self.notes]
+        return replace(self.first, status="measured", reason="", windows=self.windows, interval=interval, notes=notes)
 
 
 def _periodic_s(trial: Trial, arm: str, unit: str) -> float:

@@ -13,7 +13,10 @@ from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.compare import compare
+from hotlap.trial.design import turn_s, typical_step_s
+from hotlap.trial.marks import loader
 from hotlap.trial.periodic import PeriodicStats
+from hotlap.trial.windows import prefetched
 
 __all__ = ["Question", "measure"]
 
@@ -26,8 +29,10 @@ TAKEN_AWAY = {
 """Kinds of periodic work that an ablation takes away."""
 WINDOWS = Budget(window_s=0.6, window_steps=3, drop_steps=1, min_pairs=4, warmup_least_s=1.0)
 """Many short windows rather than a few long ones: pairs that lie close in time share their noise."""
-FIRST_STEP_S = 90.0
-"""An arm that has made no step after this long hangs (compiling is given more by its own budget)."""
+
+
+LONG_SHARE = 0.4
+"""Of the budget that is left, what one comparison of slow steps may take."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,12 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
         candidate,
         replace(
             WINDOWS,
-            seconds=question.seconds,
+            seconds=_seconds(session, incumbent, question),
             precision=question.precision,
             stop_early=not question.whole,
             candidate_warmup_steps=question.warm_steps,
             candidate_first=question.candidate_first,
-            first_step_s=FIRST_STEP_S + question.startup_s,
+            first_step_s=session.options.first_step_s + question.startup_s,
         ),
         interval,
         session.on_progress,
@@ -97,6 +102,18 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     trial = replace(trial, id=question.name, setting=dict(question.setting))
     session.folder.write(f"trials/{candidate.spec.name}.json", trial)
     return trial
+
+
+def _seconds(session: Session, incumbent: Arm, question: Question) -> float:
+    """The measuring time: what was asked, or as long as slow steps need for the least pairs of windows.
+
+    An arm's turns come in twos, and steps are dropped after a thaw alone. At most LONG_SHARE of what is left.
+    """
+    trainer = incumbent.poll()
+    step_s = typical_step_s(trainer.steps) if trainer is not None else 0.0
+    dropped = WINDOWS.drop_steps + prefetched(loader(incumbent), WINDOWS.drop_prefetched)
+    least_s = WINDOWS.min_pairs * (turn_s(step_s, dropped, WINDOWS) + turn_s(step_s, 0, WINDOWS))
+    return max(question.seconds, min(least_s, LONG_SHARE * session.left_s(1.0)))
 
 
 def _in_samples(windows: list[Window], periodic: PeriodicStats, unknown: list[str], level: float) -> Interval | None:

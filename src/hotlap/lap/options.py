@@ -10,6 +10,10 @@ from hotlap.records.knob import Knob
 
 __all__ = ["Listener", "Options", "Silent"]
 
+FIRST_STEP_S = 120.0
+FIRST_STEP_SHARE = 0.4
+"""Of the budget."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -34,6 +38,11 @@ class Options:
     knobs: tuple[Knob, ...] = ()
     """The script's own settings that the search may change."""
     plan_path: Path = field(default_factory=lambda: Path("fast.yaml"))
+
+    @property
+    def first_step_s(self) -> float:
+        """Seconds after which an arm that has made no step is given up: a larger budget waits for longer."""
+        return max(FIRST_STEP_S, FIRST_STEP_SHARE * self.budget_s)
 
 
 class Listener(Protocol):

@@ -19,7 +19,7 @@ from hotlap.plan.order import order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.knob import Knob
 from hotlap.records.plan import Move
-from hotlap.records.trials import LeverResult, Trial
+from hotlap.records.trials import OF_BASELINE, TOO_FEW, LeverResult, Trial
 from hotlap.report import units
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
@@ -152,7 +152,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     )
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
-    if not any(result.measured for result in state.results):
+    alone = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # it needs more steps than others
+    if not alone and not any(result.measured for result in state.results):
         check_baseline(trial)
     choice = choose(trial)
     kept, reason = choice.kept, choice.reason
@@ -237,7 +238,7 @@ def _undecided(trial: Trial) -> bool:
     """Whether the trial was too noisy to tell a gain worth having from none."""
     found = trial.interval
     if found is None:
-        return trial.status == "failed" and "pairs of windows" in trial.reason
+        return trial.status == "failed" and TOO_FEW in trial.reason
     return found.ratio > PROMISING and found.low <= PROMISING and found.high / found.low > WIDE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,7 +112,7 @@ class Session:
             seed_offset=seed_offset,
             replay_batches=replay_batches,
             cores=self.machine.cores,
-            scratch=str(self.scratch),
+            scratch=str(self._own_scratch(name)),
             offline=True,
             extra={}
             if validation is None
@@ -144,9 +145,16 @@ class Session:
             found[file].write_bytes(text.encode())
         return found
 
+    def _own_scratch(self, name: str) -> Path:
+        """An arm's folder for caches: what one arm holds neither fills another's nor makes its levers look used."""
+        own = self.scratch / name
+        own.mkdir()
+        return own
+
     def discard(self, arm: Arm) -> None:
         """Stop an arm that is no longer needed, so that it gives back its memory."""
         arm.stop()
+        shutil.rmtree(self.scratch / arm.spec.name, ignore_errors=True)
 
     def on_progress(self, progress: Progress) -> None:
         """Hand a trial's progress to the listener."""

@@ -186,7 +186,7 @@ class Loads:
         """Run the script's ``iter(loader)``, timed."""
         rec, points = self.rec, self.ctx.points
         validating = points.validating
-        for callback in points.on_loader:
+        for callback in tuple(points.on_loader):  # one that fails is removed
             callback(loader, validating)
         rec.sign_of_training()
         rec.look_closely()
@@ -201,7 +201,7 @@ class Loads:
         os.environ[LOADER_ENV] = "validation" if validating or known else "training"
         try:
             iterator = make(loader)
-            for wrap in points.wrap_iterator:
+            for wrap in tuple(points.wrap_iterator):
                 iterator = wrap(loader, iterator, validating)
         finally:
             os.environ.pop(LOADER_ENV, None)

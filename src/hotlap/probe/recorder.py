@@ -212,7 +212,7 @@ class Recorder:
 
     def tell_step_end(self, index: int) -> None:
         """Call those that wait for the end of each step."""
-        for callback in self.on_step_end:
+        for callback in tuple(self.on_step_end):  # one that fails is removed
             self._tell(callback, index)
 
     def _look(self, index: int) -> None:

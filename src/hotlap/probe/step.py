@@ -76,7 +76,7 @@ class Steps:
         if rec.cur == OPTIMIZER and self.opened is not None:
             rec.leave()  # an update that raised never came to its post-hook
         self.opened = optimizer if rec.enter(OPTIMIZER) else None
-        for callback in self.ctx.points.before_step:
+        for callback in tuple(self.ctx.points.before_step):  # one that fails is removed
             callback(optimizer)
         if self.opened is None:
             return None

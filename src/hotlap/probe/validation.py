@@ -105,7 +105,7 @@ class Validations:
             for state in states:
                 state.for_validation()
         self.points.validating = True
-        for callback in self.points.on_validation_begin:
+        for callback in tuple(self.points.on_validation_begin):
             callback(user)
 
     def waited(self, state: Any, spent: int, got: bool) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from hotlap.records.rows import Step
-from hotlap.records.trials import OF_BASELINE, Interval, Trial, Window
+from hotlap.records.trials import OF_BASELINE, TOO_FEW, Interval, Trial, Window
 from hotlap.trial import design, marks
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
@@ -17,6 +17,8 @@ from hotlap.trial.windows import Turn, prefetched, to_window
 
 __all__ = ["Budget", "MakeInterval", "compare"]
 
+STARTS_AGAIN = 3.0
+"""Times the measuring time that starting arms again may take besides it."""
 MakeInterval = Callable[[list[Window], PeriodicStats], Interval | None]
 
 
@@ -84,7 +86,7 @@ class _Comparison:
         result = self.interval(self.windows(), self.periodic())
         if result is None:
             pairs = design.counted_pairs(self.windows())
-            return self.trial("failed", f"only {pairs} pairs of windows counted; give it a larger --budget")
+            return self.trial("failed", f"only {pairs} {TOO_FEW}; give it a larger --budget")
         return self.trial("measured", "", result)
 
     def verdict(self) -> tuple[marks.Verdict, str] | None:
@@ -107,6 +109,7 @@ class _Comparison:
         """Turns in the order A B B A (or B A A B) until the matter is settled or the budget is spent."""
         until = time.monotonic() + self.budget.seconds
         latest = until + self.budget.patience * self.budget.seconds
+        spare = STARTS_AGAIN * self.budget.seconds
         self.runner.began = time.monotonic()
         number = 0
         while number < 2 * self.budget.max_pairs and self.verdict() is None:
@@ -119,7 +122,10 @@ class _Comparison:
                     raise
                 self.restarts[label] -= 1
                 self.notes.append(f"{ended.arm.spec.name}: started again, its {ended.reason}")
+                paused = time.monotonic()
                 self.make_ready(label)
+                lost = min(time.monotonic() - paused, spare)  # start-up comes on top of the measuring time
+                until, latest, spare = until + lost, latest + lost, spare - lost
                 continue
             number += 1
             if number % 2 == 0 and self.settled(latest):
