@@ -143,7 +143,7 @@ def too_short(runs: Path) -> str:
         (lambda runs: "gone", 2, "There is no run and no plan called 'gone'"),
         (lambda runs: keep(runs, 0.02)[:-1], 2, "Did you mean 2"),
         (folder_of_nothing, 2, "'src' is not a run (no run.json in it)"),
-        (lambda runs: newer(runs, "run.json"), 2, "written by a newer Hotlap: upgrade"),
+        (lambda runs: newer(runs, "run.json"), 2, "written by a newer Hotlap. Upgrade"),
         (lambda runs: newer(runs, "findings.json"), 2, "'hotlap.findings/9', this Hotlap reads 'hotlap.findings/1'"),
         (plan_file, 2, "is a run and fast.yaml is a plan: two runs can be compared, or two plans"),
         (lambda runs: "train.py", 2, "is a run and train.py is a plan"),

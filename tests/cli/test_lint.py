@@ -78,3 +78,10 @@ def test_nothing_is_imported(bad: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unknown_cause_offers_the_nearest(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", ".", "--ignore", "decod"]) == 2
+    assert "Did you mean 'decode'?" in capsys.readouterr().err
+    assert main(["lint", ".", "--ignore", "xyzzy"]) == 2
+    assert "causes.md" in capsys.readouterr().err

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from hotlap.cli.main import main
+from hotlap.cli.patching import plan_and_run, script_path, wanted_edits
 from hotlap.plan.file import dump_plan
 from hotlap.records.codec import encode
+from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Finding, Where
 from hotlap.records.plan import Move, Plan
 from hotlap.records.run import RunRecord
@@ -146,3 +148,23 @@ def test_the_patched_script_trains_as_the_plan_does(speaker: Path) -> None:
     assert (
         json.loads(next((speaker / ".hotlap").glob("*/patch.json")).read_text())["moves"][0]["lever"] == "cache-decode"
     )
+
+
+def test_without_a_name_the_newest_run_with_a_plan_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, kind in (("20260101-000000-a", "speedup"), ("20260102-000000-b", "run")):
+        (tmp_path / ".hotlap" / name).mkdir(parents=True)
+        RunFolder(tmp_path / ".hotlap" / name).write("run.json", RunRecord(kind, ["python", "-m", "pkg"], "now"))
+    with pytest.raises(HotlapError, match=r"made a plan.* Name the plan \(`hotlap patch fast\.yaml`\)"):
+        plan_and_run(None, None)
+    kept = RunFolder(tmp_path / ".hotlap" / "20260101-000000-a")
+    kept.write("plan.json", Plan([], script="train.py"))
+    with pytest.raises(HotlapError, match=r"20260101-000000-a kept no move.* Name the plan"):
+        plan_and_run(None, None)
+    kept.write("plan.json", Plan(BITS, script="train.py"))
+    plan, run = plan_and_run(None, None)
+    assert plan.moves == BITS and run.path.name == "20260101-000000-a"
+    with pytest.raises(HotlapError, match=r"`--attach` needs a command that names a \.py file"):
+        script_path(run)
+    with pytest.raises(HotlapError, match="again, then patch"):
+        wanted_edits(plan, run)

@@ -89,7 +89,7 @@ def test_a_plan_that_does_not_fit(
     assert code == 2 and "gone.yaml" in told
     (tmp_path / "empty.yaml").write_text("schema: hotlap.plan/1\nmoves: []\n")
     code, told = here(tmp_path, monkeypatch, capsys, "--plan", "empty.yaml", "--", sys.executable, "train.py")
-    assert code == 2 and "nothing to prove" in told
+    assert code == 2 and "nothing to prove. `hotlap speedup` writes a plan" in told
 
 
 def here(

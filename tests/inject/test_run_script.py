@@ -128,3 +128,16 @@ def test_a_command_that_cannot_be_executed(tmp_path: Path, text: str, why: str, 
     with pytest.raises(HotlapError, match=f"cannot be executed: {why}") as err:
         run_script(check_command([str(path)]), os.environ)
     assert err.value.exit_code == 2 and hint in err.value.hint
+
+
+WITHOUT = """
+import signal
+del signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT
+from hotlap.inject.run_script import PASSED_ON, THE_TERMINALS
+print(*[n.name for n in PASSED_ON + THE_TERMINALS])
+"""
+
+
+def test_a_system_without_some_signals() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "SIGTERM SIGINT\n"

@@ -101,7 +101,7 @@ def test_an_arm_gets_the_options_and_its_own_configuration(tmp_path: Path, monke
         arm = lap.arm("a", moves=moves[:1])
         assert arm.spec.command == ["python", "train.py", "--batch-size", "32"]
         assert '"moves": []' in (arm.spec.timeline_dir / "call.json").read_text().replace('"moves":[]', '"moves": []')
-        with pytest.raises(HotlapError, match="without a sandbox"):
+        with pytest.raises(HotlapError, match=r"without a sandbox\. Leave --no-sandbox or that knob away"):
             lap.arm("b", moves=moves)
         lap.sandbox = cast(Any, Stub(clean=lambda: None))
         replaced = lap.arm("c", moves=moves).spec.replaced

@@ -10,6 +10,7 @@ import pytest
 
 from hotlap.machine import scratch
 from hotlap.machine.scratch import make_scratch, remove_scratch
+from hotlap.records.errors import HotlapError
 
 OTHER = "from hotlap.machine.scratch import make_scratch; print(make_scratch(), flush=True); input()"
 
@@ -40,3 +41,8 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "hotlap-file").write_text("mine")
     scratch._remove_orphans(tmp_path)
     assert (tmp_path / "hotlap-by-hand" / "notes").exists() and (tmp_path / "hotlap-file").exists()
+
+
+def test_a_folder_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(HotlapError, match="name another with --scratch"):
+        make_scratch(tmp_path / "gone")

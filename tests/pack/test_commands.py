@@ -10,6 +10,7 @@ import pytest
 from pack_support import jpeg
 
 from hotlap.cli.main import main
+from hotlap.pack.ways import _turn
 
 
 def test_pack_inspect_verify_stage(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,10 +52,13 @@ def test_bench_compares(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("arguments", [
     ["nowhere", "p"], [".", "p", "--size", "0x5"], ["inspect", "nowhere"], ["verify", "nowhere"], ["bench", "nowhere"],
-    [".", "p", "--processes", "0"],
+    [".", "p", "--processes", "0"], ["bench", "p", "--batch", "0"], ["bench", "p", "--clip", "0"],
+    ["bench", "p", "--budget", "0"],
 ])  # fmt: skip
 def test_bad_calls(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if arguments[0] == "bench" and len(arguments) > 2:
+        monkeypatch.setattr("hotlap.pack.Pack", lambda folder: pytest.fail("refused before anything is opened"))
     try:
         code = main(["pack", *arguments])
     except SystemExit as err:
@@ -83,3 +87,7 @@ def test_packing_processes_do_without_torch() -> None:
     code = "import sys, hotlap.pack.packer, hotlap.pack.sources.listed; assert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_turn_of_no_time_reads_a_batch() -> None:
+    assert _turn(iter([4, 4]), 0.0)[0] > 0

@@ -230,3 +230,11 @@ def test_values_that_do_not_fit(make: Callable[..., Pack], tmp_path: Path) -> No
         pack(Rows([{"x": np.array([object()])}]), tmp_path / "object")
     with pytest.raises(HotlapError, match="cannot store"):
         pack(Rows([{"x": 1 + 2j}]), tmp_path / "complex")
+
+
+def test_what_cannot_be_packed_says_what_to_look_at(tmp_path: Path) -> None:
+    with pytest.raises(HotlapError, match="Is it the right SRC"):
+        pack(Rows([]), tmp_path / "p", PackSettings(1))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HotlapError, match=r"failed: .*Is it a folder that you can write"):
+        pack(Rows(mixed(3)), tmp_path / "file" / "p", PackSettings(1))

@@ -82,3 +82,30 @@ def test_a_single_file_and_a_disk_that_fails(source: Path, tmp_path: Path, monke
     with pytest.raises(HotlapError, match="does not equal"):
         stage(str(source / "a.bin"), tmp_path / "one")
     assert contents(tmp_path / "one") == {}
+
+
+def test_a_link_that_leads_nowhere_is_named(source: Path, tmp_path: Path) -> None:
+    (source / "deep" / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(HotlapError, match=r"deep/link cannot be read: .* leads nowhere"):
+        stage(str(source), tmp_path / "target")
+
+
+def test_an_address_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = pytest.importorskip("fsspec").core
+    with pytest.raises(HotlapError, match=r"nosuch://x cannot be listed: .* Is the address right"):
+        stage("nosuch://x", tmp_path / "target")
+
+    def missing(address: str) -> None:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(core, "url_to_fs", missing)
+    with pytest.raises(HotlapError, match=r"Install s3fs to access S3\. .* fsspec's package for it"):
+        stage("s3://bucket", tmp_path / "target")
+    monkeypatch.undo()
+    with pytest.raises(HotlapError, match="cannot be listed"):
+        monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.find", _forbidden)
+        stage("memory://bucket", tmp_path / "target")
+
+
+def _forbidden(*_: object, **__: object) -> None:
+    raise PermissionError("Forbidden")

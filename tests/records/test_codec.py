@@ -141,7 +141,7 @@ def test_text_that_is_no_json_names_the_document() -> None:
 
 def test_schemas() -> None:
     check_schema({"schema": "hotlap.plan/1"}, "hotlap.plan/1", "fast.yaml")
-    with pytest.raises(RecordError, match=r"fast\.yaml has schema 'hotlap\.plan/7'.*pip install -U hotlap"):
+    with pytest.raises(RecordError, match=r"fast\.yaml has schema 'hotlap\.plan/7'.*Upgrade Hotlap"):
         check_schema({"schema": "hotlap.plan/7"}, "hotlap.plan/1", "fast.yaml")
     for other in ({"schema": "hotlap.proof/1"}, {}, [], {"schema": 3}, {"schema": "hotlap.plan/0"}):
         with pytest.raises(RecordError, match="right file"):

@@ -119,3 +119,11 @@ def test_text_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_bytes(b"{}\xff")
     with pytest.raises(RecordError, match=r"run\.json is not UTF-8 text: .* byte 2"):
         RunFolder(tmp_path).read("run.json", Plan)
+
+
+def test_a_file_that_cannot_be_written_says_what_to_do_instead(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "x.json", tmp_path / "gone" / "x.json", tmp_path):
+        with pytest.raises(HotlapError, match=r"Cannot write .* Name a file in a folder that you can write\."):
+            write_atomic(path, "text")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]

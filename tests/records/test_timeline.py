@@ -82,7 +82,7 @@ def test_a_corrupt_middle_is_named_by_file_and_line(tmp_path: Path, middle: byte
 
 
 def test_a_newer_version_says_upgrade(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="pip install -U hotlap"):
+    with pytest.raises(RecordError, match="Upgrade Hotlap"):
         read_timeline(write(tmp_path / "t.jsonl", header(schema="hotlap.timeline/99")))
 
 

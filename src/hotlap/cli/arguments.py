@@ -80,11 +80,11 @@ def add_sandbox(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_measuring(parser: argparse.ArgumentParser, budget: str) -> None:
-    """Options of commands that run trials."""
+def add_measuring(parser: argparse.ArgumentParser, budget: str, steps: str) -> None:
+    """Options of commands that run trials; ``budget`` and ``steps`` are help texts."""
     add_output(parser)
-    parser.add_argument("--budget", metavar="TIME", type=duration, help=f"wall time for everything ({budget})")
-    parser.add_argument("--steps", metavar="N", type=positive, help="steps of the diagnosing run")
+    parser.add_argument("--budget", metavar="TIME", type=duration, help=budget)
+    parser.add_argument("--steps", metavar="N", type=positive, help=steps)
     add_sandbox(parser)
     parser.add_argument("--no-confirm", action="store_true", help="do not take causes away to confirm them; no roof")
 
@@ -117,6 +117,8 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
 
 def check_json_folder(file: Path | None, option: str = "--json") -> None:
     """Raises HotlapError where the file of ``--json`` could not be written in the end."""
+    if file is not None and file.is_dir():
+        raise HotlapError(f"{option} {file} is a folder.", "Name a file in it.", EXIT_USAGE)
     if file is not None and not file.absolute().parent.is_dir():
         raise HotlapError(f"The folder of {option} {file} does not exist.", "Make it first.", EXIT_USAGE)
 
@@ -150,7 +152,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", metavar="N", type=positive, default=4, help="launches of each arm in the proof, a seed for each (4)"
     )
-    parser.add_argument("--margin", metavar="SHARE", type=float, help="non-inferiority margin of the loss, e.g. 0.02")
+    parser.add_argument("--margin", metavar="SHARE", type=share, help="non-inferiority margin of the loss, e.g. 0.02")
     parser.add_argument(
         "--plan", metavar="FILE", type=Path, default=Path("fast.yaml"), help="where to write the plan (fast.yaml)"
     )

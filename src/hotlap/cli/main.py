@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
+import shlex
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from hotlap import __version__
 from hotlap.cli import commands
-from hotlap.records.errors import HotlapError
+from hotlap.records.errors import EXIT_USAGE, HotlapError
 
 __all__ = ["build_parser", "main", "split_command"]
 
@@ -55,13 +56,27 @@ def build_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def _without_dashes(ours: list[str], at: int) -> HotlapError:
+    """The user's command begins at ``at``. It is only suggested: options of both may be mixed in it."""
+    command = shlex.join(ours[at:])
+    right = f"hotlap {shlex.join(ours[:at])} -- {command}"
+    what = f"{command} stands where Hotlap's own options stand."
+    return HotlapError(what, f"Put your command after `--`: {right}", EXIT_USAGE)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     ours, theirs = split_command(sys.argv[1:] if arguments is None else arguments)
-    args = build_parser(ours[0] if ours else None).parse_args(ours)
+    parser = build_parser(ours[0] if ours else None)
+    args, unknown = parser.parse_known_args(ours)
     try:
+        if unknown and args.takes_command and theirs is None and not unknown[0].startswith("-"):
+            raise _without_dashes(ours, ours.index(unknown[0]))
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         if theirs is not None and not args.takes_command:
-            raise HotlapError(f"`hotlap {args.command}` takes no command after `--`.", exit_code=2)
+            what = f"`hotlap {args.command}` takes no command after `--`."
+            raise HotlapError(what, "Leave `--` and what follows it away.", EXIT_USAGE)
         args.script = theirs or []
         return int(args.execute(args))
     except HotlapError as err:

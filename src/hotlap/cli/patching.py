@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 RECORD = "patch.json"
+NAME_ONE = "Name the plan (`hotlap patch fast.yaml`) or a run of `hotlap speedup`: `hotlap runs` lists them."
+BY_HAND = (
+    '`--attach` needs a command that names a .py file: put `import hotlap; hotlap.attach("fast.yaml")` in by hand.'
+)
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,10 @@ def plan_and_run(name: str | None, root: Path | None) -> tuple[Plan, RunFolder]:
     """The plan called ``name`` (a plan file, a run, or None for the newest run) and the run that found it."""
     path = Path(name) if name is not None else None
     if path is None or not path.is_file():
-        folder = find_run(name, root)
+        folder = find_run(name, root) if name is not None else _newest_with_plan(root)
         plan = folder.read("plan.json", Plan)
         if plan is None or not plan.moves:
-            raise HotlapError(f"The run {folder.path.name} kept no move, so there is nothing to patch.")
+            raise HotlapError(f"The run {folder.path.name} kept no move, so there is nothing to patch.", NAME_ONE)
         return plan, folder
     plan = load_plan(path)
     with_findings = [r for r in reversed(list_runs(root)) if (r.path / "findings.json").is_file()]
@@ -72,6 +76,15 @@ def plan_and_run(name: str | None, root: Path | None) -> tuple[Plan, RunFolder]:
     )  # fmt: skip
 
 
+def _newest_with_plan(root: Path | None) -> RunFolder:
+    """The newest run that made a plan; one of `hotlap run` or `hotlap diagnose` after it made none."""
+    newest = find_run(None, root)
+    for run in reversed(list_runs(root)):
+        if (run.path / "plan.json").is_file():
+            return run
+    raise HotlapError(f"No run under {newest.path.parent} made a plan, so there is nothing to patch.", NAME_ONE)
+
+
 def _script(run: RunFolder) -> str:
     findings = run.read("findings.json", Findings)
     return Path(findings.script.name).name if findings is not None else ""
@@ -82,7 +95,8 @@ def script_path(folder: RunFolder) -> Path:
     run = folder.read("run.json", RunRecord)
     scripts = [Path(word) for word in (run.command if run is not None else []) if word.endswith(".py")]
     if not scripts or not scripts[0].is_file():
-        raise HotlapError(f"The run {folder.path.name} names no script that is here.", "Go to the script's folder.")
+        hint = "Go to the script's folder." if scripts else BY_HAND
+        raise HotlapError(f"The run {folder.path.name} names no script that is here.", hint)
     return scripts[0]
 
 
@@ -90,7 +104,8 @@ def wanted_edits(plan: Plan, folder: RunFolder) -> list[Wanted]:
     """The edits of all moves."""
     findings = folder.read("findings.json", Findings)
     if findings is None:
-        raise HotlapError(f"The run {folder.path.name} has no findings, so no place is known.", exit_code=EXIT_USAGE)
+        what = f"The run {folder.path.name} has no findings, so no place is known."
+        raise HotlapError(what, "Run `hotlap diagnose -- ...` again, then patch.", EXIT_USAGE)
     return [Wanted(edit, m.lever, text, n) for n, m in enumerate(plan.moves) for edit, text in edits_of(m, findings)]
 
 

@@ -25,12 +25,8 @@ def console(stderr: bool = True) -> Console:
 
 
 def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:
-    """Write report.html (and ``--json``), then print the report."""
+    """Print the report and write report.html, then ``--json``: where that fails, the rest is there."""
     path = folder.path / "report.html"
-    write_atomic(path, pages.render(report))
-    document = _document(report)
-    if json_file is not None and document is not None:
-        write_atomic(json_file, document + "\n", aside=folder.path)
     out = console(stderr)
     if report.kind == CHECK:
         for line in _check_lines(report):
@@ -39,9 +35,13 @@ def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: b
         out.print(seed_terminal.seeds(report))
     else:
         out.print(terminal.speedup(report) if report.is_speedup else terminal.diagnosis(report))
+    write_atomic(path, pages.render(report))
     if report.seed_proof is not None:
         out.print(f" proof:  {_short(folder.path / 'proof.json')}", soft_wrap=True, markup=False)
     out.print(f" report: {_short(path)}", soft_wrap=True, markup=False)
+    document = _document(report) if json_file is not None else None
+    if json_file is not None and document is not None:
+        write_atomic(json_file, document + "\n", aside=folder.path)
 
 
 def _document(report: Report) -> str | None:

@@ -19,9 +19,15 @@ __all__ = ["check_command", "module_of", "run_script", "script_of"]
 
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
-PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def _those_here(*names: str) -> tuple[signal.Signals, ...]:
+    return tuple(signal.Signals[name] for name in names if hasattr(signal, name))  # Windows has few of them
+
+
+PASSED_ON = _those_here("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 """What is sent to Hotlap and meant for the script: job managers ask for a checkpoint with SIGUSR1."""
-THE_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
+THE_TERMINALS = _those_here("SIGINT", "SIGQUIT")
 """Ctrl-C and Ctrl-\\: the terminal sends these to the script itself. One that was sent to Hotlap alone looks the same
 from here as one sent to both, and passing that on would interrupt the script twice."""
 

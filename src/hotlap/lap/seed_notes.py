@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from hotlap.records.errors import HotlapError
+from hotlap.records.errors import NOT_ATTACHED, HotlapError
 from hotlap.records.plan import Plan
 from hotlap.records.seed_proof import ArmRun, SeedRuns
 from hotlap.trial.arm import Arm
@@ -32,7 +32,8 @@ def failed(arms: Mapping[str, Arm], runs: Mapping[str, ArmRun], *, first: bool) 
         if run.steps == 0 and run.reason != "decided":
             errors = sorted(arms[label].spec.timeline_dir.glob("*.error"))
             if errors:
-                raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.")
+                what = f"Hotlap could not attach to the script: {errors[0].read_text().strip()}."
+                raise HotlapError(what, NOT_ATTACHED)
             raise HotlapError(
                 f"Nothing to prove: the {_name(label)} made no optimiser step ({run.reason}).",
                 f"Its output is in {arms[label].spec.output}. Does the command work without Hotlap?",

@@ -140,7 +140,8 @@ class Session:
         found: dict[Path, Path] = {}
         for file, text in changed_files(moves).items():
             if self.sandbox is None:
-                raise HotlapError(f"{file} cannot be given other values for a trial without a sandbox.")
+                what = f"{file} cannot be given other values for a trial without a sandbox."
+                raise HotlapError(what, "Leave --no-sandbox or that knob away.")
             found[file] = self.scratch / f"{name}-{len(found)}{file.suffix}".replace(":", "-")
             found[file].write_bytes(text.encode())
         return found

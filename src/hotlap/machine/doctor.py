@@ -51,9 +51,11 @@ class Subject:
 def _system(s: Subject) -> Check:
     if s.machine.system == "Linux":
         return Check("system", "ok", "Linux")
+    if s.machine.system == "Windows":
+        return Check("system", "warn", "Windows", "Hotlap is not made for Windows itself: use WSL 2.")
     advice = (
-        f"On {s.machine.system}, `hotlap diagnose`, `hotlap run --plan` and `hotlap report` work. `hotlap speedup` "
-        "cannot keep a trial's writes away from your files there: use Linux (on Windows: WSL 2) for it."
+        f"On {s.machine.system}, `hotlap diagnose`, `hotlap run --plan` and `hotlap report` should work here, but are "
+        "not tested. `hotlap speedup` cannot keep a trial's writes away from your files there: use Linux for it."
     )
     return Check("system", "warn", s.machine.system, advice)
 

@@ -33,7 +33,8 @@ def make_scratch(base: Path | None = None) -> Path:
         memory = Path("/dev/shm")
         base = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
     elif not base.is_dir() or not os.access(base, os.W_OK):
-        raise HotlapError(f"The scratch folder {base} does not exist or cannot be written.")
+        what = f"The scratch folder {base} does not exist or cannot be written."
+        raise HotlapError(what, "Make it, or name another with --scratch.")
     _remove_orphans(base)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     part = folder / f".{_OWNER}"

@@ -63,7 +63,7 @@ def _disk_error(err: OSError, target: Path) -> HotlapError:
         return HotlapError(
             f"The disk of {target} is full.", "Make room and run the same command again: finished parts are kept."
         )
-    return HotlapError(f"Packing into {target} failed: {err}")
+    return HotlapError(f"Packing into {target} failed: {err}.", "Is it a folder that you can write?")
 
 
 def _reporter(progress: Progress | None, already: int, total: int) -> Callable[[int], None]:

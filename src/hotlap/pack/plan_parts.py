@@ -145,7 +145,7 @@ def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
     if before is None and (folder / MANIFEST).exists():
         raise HotlapError(f"{folder} is a pack already.", "Add to it with --append, or choose another folder.")
     if len(source) == 0:
-        raise HotlapError("The source is empty: there is nothing to pack.")
+        raise HotlapError("The source is empty: there is nothing to pack.", "Is it the right SRC?")
     if before is not None:
         _check_meaning(before.metadata, source.metadata)
     path = folder / _FOLDER / "plan.json"

@@ -47,9 +47,9 @@ def stage(source: str, target: str | Path, progress: Callable[[int, int], None] 
     else:
         root, names = source, list_folder(source, ("",))
     if not names:
-        raise HotlapError(f"{source} holds no files to stage.")
+        raise HotlapError(f"{source} holds no files to stage.", "Is it the right folder?")
     if not is_url(root) and folder.resolve().is_relative_to(Path(root).resolve()):
-        raise HotlapError(f"{folder} lies in {root}: a folder cannot be staged into itself.")
+        raise HotlapError(f"{folder} lies in {root}: a folder cannot be staged into itself.", "Name a DST outside it.")
     files = [_look(root, name) for name in names]
     todo = [f for f in files if not _is_staged(folder / f.name, f)]
     already = sum(_partial(folder / f.name).stat().st_size for f in todo if _partial(folder / f.name).exists())
@@ -78,7 +78,13 @@ def _look(root: str, name: str) -> _File:
         if info.get("size") is None:
             raise HotlapError(f"{root}/{name} does not tell its size.")
         return _File(name, int(info["size"]), None)
-    found = os.stat(Path(root, name))
+    try:
+        found = os.stat(Path(root, name))
+    except OSError as err:
+        raise HotlapError(
+            f"{Path(root, name)} cannot be read: {err.strerror}.",
+            "Repair or remove it: it may be a link that leads nowhere.",
+        ) from err
     return _File(name, found.st_size, found.st_mtime_ns)
 
 

@@ -72,7 +72,7 @@ def compare_ways(pack: Pack, batch: int, views: Views, budget_s: float = 20.0, r
 def _turn(way: Endless, turn_s: float) -> tuple[float, float]:
     next(way)  # what was made ahead while other ways had their turn
     begun, cpu, samples = time.perf_counter(), time.process_time(), 0
-    while time.perf_counter() - begun < turn_s:
+    while not samples or time.perf_counter() - begun < turn_s:  # one batch at least, however short the turn
         samples += next(way)
     return samples / (time.perf_counter() - begun), (time.process_time() - cpu) / samples
 

@@ -69,7 +69,7 @@ def check_schema(data: Any, schema: str, name: str) -> None:
         if their.isdecimal() and len(their) < 10 and int(their) > int(version):
             raise RecordError(
                 f"{name} has schema {found!r}, this Hotlap reads {schema!r}.",
-                "It was written by a newer Hotlap: upgrade with `pip install -U hotlap`.",
+                "It was written by a newer Hotlap. Upgrade Hotlap (in a clone: `git pull`).",
             )
     raise RecordError(f"{name} has schema {found!r}, expected {schema!r}.", "Is it the right file?")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["EXIT_FAILED", "EXIT_USAGE", "HotlapError", "RecordError"]
+__all__ = ["EXIT_FAILED", "EXIT_USAGE", "NOT_ATTACHED", "HotlapError", "RecordError"]
 
 EXIT_FAILED = 1
 """Hotlap could not do what was asked."""
 EXIT_USAGE = 2
 """The command line, or a file given on it, is wrong."""
+NOT_ATTACHED = "Does `hotlap doctor` say ok? The text above names what failed."
+"""What to do where the door did not open in the user's script."""
 
 
 class HotlapError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from dataclasses import dataclass
@@ -35,8 +36,11 @@ def write_atomic(path: Path, text: str, aside: Path | None = None, durable: bool
                 os.fsync(out.fileno())
         os.replace(temporary, path)
     except OSError as err:
-        temporary.unlink(missing_ok=True)
-        raise HotlapError(f"Cannot write {path}: {err.strerror}.", "Free some space or pass `--runs DIR`.") from err
+        with contextlib.suppress(OSError):  # what it lies in may be no folder at all
+            temporary.unlink(missing_ok=True)
+        full = err.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "Free some space or pass `--runs DIR`." if full else "Name a file in a folder that you can write."
+        raise HotlapError(f"Cannot write {path}: {err.strerror}.", hint) from err
 
 
 def _same_file_system(one: Path, other: Path) -> bool:

@@ -10,9 +10,9 @@ import argparse
 import json
 from pathlib import Path
 
+from hotlap.cli.arguments import check_json_folder
 from hotlap.cli.comparing import compare
 from hotlap.cli.show import console
-from hotlap.records.errors import EXIT_USAGE, HotlapError
 from hotlap.records.run_folder import write_atomic
 from hotlap.report.comparison import comparison, to_json
 
@@ -32,10 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the comparison; 0 whatever it found."""
-    if args.json is not None and not args.json.absolute().parent.is_dir():
-        raise HotlapError(f"The folder of --json {args.json} does not exist.", "Make it first.", EXIT_USAGE)
+    check_json_folder(args.json)
     found = compare(args.a, args.b, args.runs)
+    console(stderr=False).print(comparison(found))
     if args.json is not None:
         write_atomic(args.json, json.dumps(to_json(found), indent=2, allow_nan=False) + "\n")
-    console(stderr=False).print(comparison(found))
     return 0

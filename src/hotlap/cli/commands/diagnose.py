@@ -25,7 +25,7 @@ from hotlap.lap.options import Options
 from hotlap.lap.speedup import Outcome, diagnose_in_trial
 from hotlap.machine.facts import read_machine
 from hotlap.records.call import Call
-from hotlap.records.errors import EXIT_FAILED, HotlapError
+from hotlap.records.errors import EXIT_FAILED, NOT_ATTACHED, HotlapError
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
@@ -44,7 +44,11 @@ CONFIRM_BUDGET_S = 75.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap diagnose``."""
-    add_measuring(parser, "of the confirming trials: default 75s")
+    add_measuring(
+        parser,
+        "stop after so long, in the sandbox alone (default: the script runs to its end, then 75s of confirming trials)",
+        "run only so many steps, in the sandbox alone",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -115,7 +119,7 @@ def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int
     if timeline is None:
         errors = sorted(timeline_dir.glob("*.error"))
         if errors:
-            raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.")
+            raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.", NOT_ATTACHED)
         if code:
             raise HotlapError(
                 f"Nothing to diagnose: the script exited with {code} before its first training step.",

@@ -6,6 +6,7 @@ Exit code: 0 nothing found, 1 something found (after --fix: left), 2 the command
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -36,7 +37,9 @@ def execute(args: argparse.Namespace) -> int:
     """Print the problems; the exit code says whether there are any."""
     for cause in args.ignore:
         if cause not in CAUSES:
-            raise HotlapError(f"There is no cause {cause!r}.", "docs/reference/causes.md lists them.", EXIT_USAGE)
+            near = difflib.get_close_matches(cause, CAUSES, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else "docs/reference/causes.md lists them."
+            raise HotlapError(f"There is no cause {cause!r}.", hint, EXIT_USAGE)
     result = _without(lint_paths(args.paths), args.ignore)
     if args.fix and any(p.edits for p in result.problems):
         _fix(result.problems)

@@ -16,9 +16,9 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from hotlap.cli.arguments import duration, positive
 from hotlap.cli.show import console
 from hotlap.machine.limits import usable_cores
-from hotlap.records.errors import HotlapError
 from hotlap.report import units
 
 NAME = "pack"
@@ -42,13 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--ragged", metavar="COLUMN", action="append", default=[], help="a column whose length varies")
     what.add_argument("--on-error", choices=("stop", "quarantine"), default="stop",
                       help="at a row that cannot be packed: stop, or leave it out and list it")  # fmt: skip
-    what.add_argument("--processes", metavar="N", type=int, help="packing processes (default: one per core)")
+    what.add_argument("--processes", metavar="N", type=positive, help="packing processes (default: one per core)")
     what.add_argument("--append", action="store_true", help="add to a pack that exists")
     timing = parser.add_argument_group("bench")
-    timing.add_argument("--batch", metavar="N", type=int, default=128, help="rows per batch (default: %(default)s)")
+    timing.add_argument("--batch", metavar="N", type=positive, default=128,
+                        help="rows per batch (default: %(default)s)")  # fmt: skip
     timing.add_argument("--crop", metavar="HxW", type=_size, help="read random crops of images")
-    timing.add_argument("--clip", metavar="N", type=int, help="read random clips of N entries of recordings")
-    timing.add_argument("--budget", metavar="S", type=float, default=20.0, help="seconds (default: %(default)s)")
+    timing.add_argument("--clip", metavar="N", type=positive, help="read random clips of N entries of recordings")
+    timing.add_argument("--budget", metavar="TIME", type=duration, default=20.0, help="time in all (default: 20s)")
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -76,8 +77,6 @@ def _pack(args: argparse.Namespace) -> int:
     from hotlap.pack import PackSettings, SourceOptions, open_source, pack
 
     processes = usable_cores() if args.processes is None else args.processes
-    if processes < 1:
-        raise HotlapError(f"--processes is {processes}; at least one process packs.", exit_code=2)
     settings = PackSettings(processes=processes, on_error=args.on_error, append=args.append,
                             ragged=frozenset(args.ragged))  # fmt: skip
     options = SourceOptions(args.root, args.store, args.size, args.rows == "interleaved")

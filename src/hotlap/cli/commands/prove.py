@@ -74,7 +74,8 @@ def execute(args: argparse.Namespace) -> int:
     machine = read_machine(sandbox=sandbox.available())
     plan = load_valid_plan(args.plan, machine)
     if not plan.moves:
-        raise HotlapError(f"The plan {args.plan} has no moves: there is nothing to prove.", exit_code=EXIT_USAGE)
+        what = f"The plan {args.plan} has no moves: there is nothing to prove."
+        raise HotlapError(what, "`hotlap speedup` writes a plan with moves where something pays.", EXIT_USAGE)
     request = Request(
         Options(
             command, budget_s=0.0, sandbox=not args.no_sandbox, scratch=args.scratch, runs=args.runs, seeds=args.seeds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hotlap.cli.arguments import check_json_folder
 from hotlap.cli.saved import find_run
 from hotlap.cli.show import publish
 from hotlap.report.saved import load_report
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Load the run's documents and print them."""
+    check_json_folder(args.json)
     folder = find_run(args.run, args.runs)
     publish(load_report(folder), folder, args.json, stderr=False)
     return 0

@@ -9,12 +9,13 @@ import argparse
 import time
 from pathlib import Path
 
-from hotlap.cli.arguments import add_measuring, add_search, measuring_options
+from hotlap.cli.arguments import add_measuring, add_search, check_json_folder, measuring_options
 from hotlap.cli.prepare import new_run, status_of
 from hotlap.cli.show import console, publish
 from hotlap.inject.run_script import check_command
 from hotlap.lap.speedup import Outcome, speedup
 from hotlap.machine.facts import read_machine
+from hotlap.records.errors import HotlapError
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report.progress import Live
 from hotlap.report.view import Report
@@ -29,7 +30,7 @@ DEFAULT_BUDGET_S = 225.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap speedup``."""
-    add_measuring(parser, "default 3m45s")
+    add_measuring(parser, "wall time for everything (default 3m45s)", "steps of the diagnosing run")
     add_search(parser)
 
 
@@ -37,6 +38,7 @@ def execute(args: argparse.Namespace) -> int:
     """Run the lap; print the report of whatever it reached, also after Ctrl-C."""
     command = check_command(args.script)
     options = measuring_options(args, command, DEFAULT_BUDGET_S)
+    check_json_folder(args.plan, "--plan")
     machine = read_machine(sandbox=sandbox.available())
     started = time.monotonic()
     folder, run = new_run(NAME, command, args.runs)
@@ -48,10 +50,10 @@ def execute(args: argparse.Namespace) -> int:
     finally:
         run.wall_s = time.monotonic() - started
         run.refused = [list(pair) for pair in outcome.refused]
-        run.notes = list(outcome.notes)
         if outcome.plan is not None:
-            outcome.plan_path = str(_keep_plan(folder, args.plan))
+            outcome.plan_path = str(_keep_plan(folder, args.plan, outcome.notes))
             run.plan_path = outcome.plan_path
+        run.notes = list(outcome.notes)
         folder.write("run.json", run)
         if outcome.findings is not None:
             report = Report(
@@ -75,10 +77,19 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _keep_plan(folder: RunFolder, wanted: Path) -> Path:
-    """Put the plan where the user looks for it; never over a file that is not a plan of ours."""
-    text = (folder.path / "plan.yaml").read_text(encoding="utf-8")
-    if wanted.exists() and "hotlap.plan/" not in wanted.read_text(encoding="utf-8", errors="replace")[:2000]:
-        return folder.path / "plan.yaml"
-    write_atomic(wanted, text, aside=folder.path)
+def _keep_plan(folder: RunFolder, wanted: Path, notes: list[str]) -> Path:
+    """Put the plan where the user looks for it; never over a file that is not a plan of ours.
+
+    Where that fails, the one in the run folder is the plan: the lap has been run, and its report must come.
+    """
+    kept = folder.path / "plan.yaml"
+    try:
+        if wanted.exists() and "hotlap.plan/" not in wanted.read_text(encoding="utf-8", errors="replace")[:2000]:
+            notes.append(f"{wanted} is there already and is no plan of Hotlap's: the plan is {kept}.")
+            return kept
+        write_atomic(wanted, kept.read_text(encoding="utf-8"), aside=folder.path)
+    except (OSError, HotlapError) as err:
+        why = err.what if isinstance(err, HotlapError) else f"Cannot read {err.filename or wanted}: {err.strerror}"
+        notes.append(f"{why.rstrip('.')}: the plan is {kept}.")
+        return kept
     return wanted

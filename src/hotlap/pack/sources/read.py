@@ -98,11 +98,16 @@ def _files(folder: str, chain: frozenset[str]) -> Iterator[str]:
 def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
     """Names of all files below ``root`` with these suffixes, sorted, ``/`` between folders."""
     if is_url(root):
-        system, base = _fsspec().core.url_to_fs(root)
-        found = [str(p)[len(base) :].lstrip("/") for p in system.find(base)]
+        fsspec = _fsspec()
+        try:
+            system, base = fsspec.core.url_to_fs(root)
+            found = [str(p)[len(base) :].lstrip("/") for p in system.find(base)]
+        except (ImportError, ValueError, OSError) as err:
+            hint = "Is the address right, and fsspec's package for it installed?"
+            raise HotlapError(f"{root} cannot be listed: {str(err).rstrip('.')}.", hint) from err
     else:
         if not Path(root).is_dir():
-            raise HotlapError(f"{root} is not a folder.")
+            raise HotlapError(f"{root} is not a folder.", "Name a folder, a file, or a URL.")
         found = [os.path.relpath(path, root) for path in _files(root, frozenset((os.path.realpath(root),)))]
     return sorted(
         name for name in found if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith(".")
