@@ -116,7 +116,7 @@ def test_saves_do_not_pile_up(target: LocalTarget, tmp_path: Path, monkeypatch: 
         torch.save(state(), tmp_path / f"{number}.pt")
         waits.append(time.perf_counter() - begun)
         time.sleep(0.02)
-    assert waits[-1] > 0.3 and waits[3] < waits[-1] / 2, "one that has waited for a tenth of a second lets none behind it"
+    assert waits[-1] > 0.3 and waits[3] < waits[-1] / 2, "one that waited for a tenth of a second lets none behind it"
 
 
 def test_order_is_kept(target: LocalTarget, tmp_path: Path) -> None:
