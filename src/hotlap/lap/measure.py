@@ -107,8 +107,11 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
 def _seconds(session: Session, incumbent: Arm, question: Question) -> float:
     """The measuring time: what was asked, or as long as slow steps need for the least pairs of windows.
 
-    An arm's turns come in twos, and steps are dropped after a thaw alone. At most LONG_SHARE of what is left.
+    An arm's turns come in twos, and steps are dropped after a thaw alone. At most LONG_SHARE of what is left, and
+    nothing more for an ablation: a cause may stay observed.
     """
+    if question.without not in (None, "everything"):
+        return question.seconds
     trainer = incumbent.poll()
     step_s = typical_step_s(trainer.steps) if trainer is not None else 0.0
     dropped = WINDOWS.drop_steps + prefetched(loader(incumbent), WINDOWS.drop_prefetched)
