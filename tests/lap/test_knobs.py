@@ -121,7 +121,8 @@ def measured(monkeypatch: pytest.MonkeyPatch, samples: int, per_sample: bool, wh
         return Trial("x", {}, "measured" if found else "failed", "too few", found, windows)
 
     monkeypatch.setattr(measuring, "compare", compare)
-    lap = cast(Session, Stub(on_progress=None, folder=Stub(write=lambda *_: None), left_s=lambda share: 100.0))
+    options, folder = Options(["python", "train.py"]), Stub(write=lambda *_: None)
+    lap = cast(Session, Stub(on_progress=None, folder=folder, options=options, left_s=lambda share: 100.0))
     arm = cast(Any, Stub(spec=Stub(lever=None, name="a"), poll=lambda: None))
     return measuring.measure(lap, arm, arm, Question("knob:batch", 5.0, per_sample=per_sample, whole=whole))
 
