@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
+
+from hotlap.trial import neighbours
 
 __all__ = ["Watch", "wait_until_quiet"]
 
-STAT = Path("/proc/stat")
 LOOK_S = 10.0
-
-
-def _stolen_s() -> float:
-    """Seconds, over all cores, that the hypervisor gave to others so far (field ``steal``; 0.0 where none is told)."""
-    if not STAT.exists():
-        return 0.0
-    fields = STAT.read_text().partition("\n")[0].split()
-    return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0.0
 
 
 class Watch:
     """From its making on."""
 
     def __init__(self) -> None:
-        self._begun, self._stolen = time.monotonic(), _stolen_s()
+        self._first = neighbours.look(0.0)
 
     def stolen(self) -> float:
-        """Part of the cores' time that was taken, 0.0 to 1.0."""
-        wall = (time.monotonic() - self._begun) * (os.cpu_count() or 1)
-        return (_stolen_s() - self._stolen) / wall if wall > 0 else 0.0
+        """Part of the cores' time that was given to others, 0.0 to 1.0 (0.0 where no /proc/stat tells)."""
+        load = neighbours.between(self._first, neighbours.look(0.0))
+        return load.steal / len(os.sched_getaffinity(0)) if load is not None else 0.0
 
 
 def wait_until_quiet(most: float, limit_s: float = 600.0) -> None:

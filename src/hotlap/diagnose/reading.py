@@ -109,7 +109,6 @@ def loader_book(view: View) -> StackBook:
 
 def _beside(book: StackBook, opened: Opened, other_lines: set[tuple[str, int]]) -> float:
     """Part of the stacks that read or parse in the function that opens, on lines that no clock was put on."""
-    total = book.total()
 
     def reads(sample: Sampled) -> bool:
         frame = loader_blame(sample)
@@ -120,12 +119,11 @@ def _beside(book: StackBook, opened: Opened, other_lines: set[tuple[str, int]]) 
         uses = by_use is not None and by_use.search(book.text(frame)) is not None
         return within and (uses or data_kind(book, sample) == "decode" or touches_storage(book, sample))
 
-    return book.where(reads).total() / total if total else 0.0
+    return book.part(reads)
 
 
 def _on_line(book: StackBook, opened: Opened) -> float:
     """Part of the stacks that read or parse on the very line that opens: ``list(csv.reader(open(path)))``."""
-    total = book.total()
 
     def reads(sample: Sampled) -> bool:
         frame = loader_blame(sample)
@@ -133,7 +131,7 @@ def _on_line(book: StackBook, opened: Opened) -> float:
             return False
         return is_parsed(opened) or data_kind(book, sample) == "decode" or touches_storage(book, sample)
 
-    return book.where(reads).total() / total if total else 0.0
+    return book.part(reads)
 
 
 def repeated_finding(

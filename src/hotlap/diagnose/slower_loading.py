@@ -31,7 +31,7 @@ def why_loading(whole: View, early: View, late: View) -> tuple[str, list[Where],
     """Cause, lines, advice and evidence; None when loading was not measured or does not explain the wait."""
     lost = _lost_workers(whole, early, late)
     if lost:
-        where = [late.loader.where] if late.loader and late.loader.where else []
+        where = late.loader_where()
         advice = "Look at the loader's workers: some no longer deliver, and the others do their work too."
         return "worker-lost", where, advice, {"workers_loading": lost[1], "workers_before": lost[0]}
     before, after = early.loading, late.loading

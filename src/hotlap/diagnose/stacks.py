@@ -65,6 +65,11 @@ class StackBook:
         """The samples for which ``keep`` holds."""
         return replace(self, samples=[s for s in self.samples if keep(s)])
 
+    def part(self, holds: Callable[[Sampled], bool]) -> float:
+        """Share of the samples for which ``holds``; 0.0 without samples."""
+        total = self.total()
+        return self.where(holds).total() / total if total else 0.0
+
     def phase(self, *names: str) -> StackBook:
         """The samples of these phases."""
         return self.where(lambda sample: sample.phase in names)

@@ -145,6 +145,10 @@ class View:
 
         return self.stacks.phase("forward").lines(self.policy.max_where, call_site)
 
+    def loader_where(self) -> list[Where]:
+        """Where the training loader was constructed; empty when there is none, or nobody knows."""
+        return [self.loader.where] if self.loader and self.loader.where else []
+
     def setting_where(self, row: Setting) -> list[Where]:
         """Where a setting was made."""
         where = user_where(self.timeline, frame_id=row.frame)

@@ -94,7 +94,7 @@ def wait_where(view: View, kind: str) -> list[Where]:
     """
     book = _lines_of(view, kind)
     if book is None:
-        return _made(view)
+        return view.loader_where()
     asking = _asking(view, book)
     lines = [w for w in book.lines(view.policy.max_where + 1, loader_blame) if not asking(w)]
     if lines:
@@ -102,11 +102,7 @@ def wait_where(view: View, kind: str) -> list[Where]:
         callers = [w for w in book.lines(view.policy.max_where + 1, _caller) if not asking(w)]
         lines += [w for w in callers if (w.file, w.line) not in seen and w.function != "<module>"]
         return lines[: view.policy.max_where]
-    return _made(view)
-
-
-def _made(view: View) -> list[Where]:
-    return [view.loader.where] if view.loader and view.loader.where else []
+    return view.loader_where()
 
 
 def wait_evidence(view: View, kind: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ OFFLINE = {
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
     "COMET_START_ONLINE": "0",
+    "COMET_AUTO_LOG_DISABLE": "1",
     "COMET_OFFLINE_DIRECTORY": "/tmp/hotlap-comet",
     "NEPTUNE_MODE": "offline",
     "CLEARML_OFFLINE_MODE": "1",

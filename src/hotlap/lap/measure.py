@@ -14,9 +14,8 @@ from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.compare import compare
 from hotlap.trial.design import turn_s, typical_step_s
-from hotlap.trial.marks import loader
+from hotlap.trial.marks import dropped
 from hotlap.trial.periodic import PeriodicStats
-from hotlap.trial.windows import prefetched
 
 __all__ = ["Question", "measure"]
 
@@ -114,8 +113,8 @@ def _seconds(session: Session, incumbent: Arm, question: Question) -> float:
         return question.seconds
     trainer = incumbent.poll()
     step_s = typical_step_s(trainer.steps) if trainer is not None else 0.0
-    dropped = WINDOWS.drop_steps + prefetched(loader(incumbent), WINDOWS.drop_prefetched)
-    least_s = WINDOWS.min_pairs * (turn_s(step_s, dropped, WINDOWS) + turn_s(step_s, 0, WINDOWS))
+    after_thaw = dropped(incumbent, WINDOWS)
+    least_s = WINDOWS.min_pairs * (turn_s(step_s, after_thaw, WINDOWS) + turn_s(step_s, 0, WINDOWS))
     return max(question.seconds, min(least_s, LONG_SHARE * session.left_s(1.0)))
 
 

@@ -152,8 +152,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     )
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
-    alone = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # it needs more steps than others
-    if not alone and not any(result.measured for result in state.results):
+    its_own = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # a cache needs more steps than others
+    if not its_own and not any(result.measured for result in state.results):
         check_baseline(trial)
     choice = choose(trial)
     kept, reason = choice.kept, choice.reason

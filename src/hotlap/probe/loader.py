@@ -36,6 +36,8 @@ class Loads:
         self.validations = validations
         self.infos: dict[int, LoaderInfo] = {}
         self.on_kind: list[Callable[[LoaderInfo, bool], None]] = []
+        self.on_made: list[Callable[[Any, int | None, bool], None]] = []
+        """Called with a new loader, the line that made it, and whether it wraps another one."""
         self.training_loader_seen = False
         self.fresh: list[IterState] = []
         """Passes of which no batch was trained on yet."""

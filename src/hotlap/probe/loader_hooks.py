@@ -6,16 +6,27 @@ import functools
 import sys
 from collections import deque
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 from hotlap.probe.context import Context
 from hotlap.probe.loader import Loads
-from hotlap.probe.loader_made import by_wrapper
 from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import DATA_WAIT
 from hotlap.probe.validation import Validations
 
 __all__ = ["install"]
+
+
+WRAPPERS = ("accelerate.data_loader",)
+"""Modules that make a loader out of a loader."""
+
+
+def _by_wrapper(frame: FrameType | None) -> bool:
+    """Whether such a module calls, seen from a frame of Hotlap's."""
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("hotlap."):
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__") in WRAPPERS
 
 
 def watch_next(loads: Loads, owner: Any) -> None:
@@ -70,7 +81,10 @@ def install(ctx: Context, validations: Validations) -> Loads:
             strip(err)
             raise
         try:
-            loads.constructed(self, rec.frames.user_number() or None, by_wrapper(sys._getframe()))
+            frame, wraps = rec.frames.user_number() or None, _by_wrapper(sys._getframe())
+            loads.constructed(self, frame, wraps)
+            for callback in loads.on_made:
+                callback(self, frame, wraps)
         except Exception as err:
             ctx.failed("loader", err)
 

@@ -194,7 +194,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     rec.on_failure = functools.partial(ctx.failed, "step")
     validations = validation.install(ctx)
     loads = loader_hooks.install(ctx, validations)
-    loader_made.install(ctx)
+    loader_made.install(ctx, loads)
     validations.loads = loads
     forwards = forward.install(ctx, validations)
     forwards.loads = loads

@@ -15,7 +15,7 @@ from hotlap.trial.arm import Arm
 from hotlap.trial.awake import awake_s
 from hotlap.trial.budget import Budget
 from hotlap.trial.stopping import reached_at, stops_at
-from hotlap.trial.windows import Turn, prefetched, to_window
+from hotlap.trial.windows import Turn, to_window
 
 __all__ = ["arm_run", "last_match", "losses_of", "windows"]
 
@@ -67,7 +67,7 @@ def windows(arms: dict[str, Arm], turns: Sequence[Turn]) -> list[Window]:
         arm = arms[turn.arm]
         trainer = arm.poll()
         if trainer is not None:
-            drop = budget.drop_steps + prefetched(marks.loader(arm), budget.drop_prefetched)
+            drop = marks.dropped(arm, budget)
             found.append(to_window(turn, trainer.steps, drop, budget.window_steps, budget.neighbour_cores))
     return found
 

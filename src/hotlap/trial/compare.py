@@ -13,7 +13,7 @@ from hotlap.trial.budget import Budget
 from hotlap.trial.periodic import PeriodicStats, gather
 from hotlap.trial.progress import OnProgress, nowhere
 from hotlap.trial.runner import ArmEnded, Runner
-from hotlap.trial.windows import Turn, prefetched, to_window
+from hotlap.trial.windows import Turn, to_window
 
 __all__ = ["Budget", "MakeInterval", "compare"]
 
@@ -169,7 +169,7 @@ class _Comparison:
 
     def drop(self, label: str) -> int:
         """Steps to leave out after a thaw."""
-        return self.budget.drop_steps + prefetched(marks.loader(self.arms[label]), self.budget.drop_prefetched)
+        return marks.dropped(self.arms[label], self.budget)
 
     def steps(self, label: str) -> list[Step]:
         return [row for run in self.arms[label].trainers() for row in run.steps]

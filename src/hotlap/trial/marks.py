@@ -10,8 +10,10 @@ from typing import Any, Literal
 
 from hotlap.records.rows import Mark
 from hotlap.trial.arm import Arm
+from hotlap.trial.budget import Budget
+from hotlap.trial.windows import prefetched
 
-__all__ = ["changes", "common_losses", "loader", "losses", "verdict"]
+__all__ = ["changes", "common_losses", "dropped", "loader", "losses", "verdict"]
 
 Verdict = Literal["failed", "no-effect", "refused"]
 
@@ -68,6 +70,11 @@ def loader(arm: Arm) -> dict[str, Any] | None:
         return None
     found = [s.value for s in trainer.settings if s.name == "loader" and s.value.get("training") is not False]
     return found[-1] if found else None
+
+
+def dropped(arm: Arm, budget: Budget) -> int:
+    """Steps to leave out after a thaw: the first ones, and those whose batches were fetched while it stood still."""
+    return budget.drop_steps + prefetched(loader(arm), budget.drop_prefetched)
 
 
 def losses(arm: Arm) -> list[float]:

@@ -14,7 +14,7 @@ def find(view: View) -> Finding | None:
     loader, loading, seconds = view.loader, view.loading, handing_over_s(view)
     if loader is None or loading is None or loading.load_s is None or seconds <= 0.0:
         return None
-    where = [loader.where] if loader.where else []
+    where = view.loader_where()
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     evidence = {"workers": view.workers, "load_s_per_step": loading.load_s, "data_wait_s": view.times.wait_s}
     advice = (

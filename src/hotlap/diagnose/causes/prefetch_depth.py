@@ -36,7 +36,7 @@ def find(view: View) -> Finding | None:
         return None
     rest = max(0.0, view.times.steady_s - view.times.wait_s)
     steady_wait = max(0.0, loading.load_s / max(1, view.workers) - rest)
-    where = [loader.where] if loader.where else []
+    where = view.loader_where()
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     evidence = {
         "std_over_mean": uneven, "prefetch_factor": depth, "workers": view.workers, "data_wait_s": view.times.wait_s,

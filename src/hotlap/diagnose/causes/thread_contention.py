@@ -49,7 +49,7 @@ def find(view: View) -> Finding | None:
     }  # fmt: skip
     set_at = next((found for row in reversed(view.setting_rows("threads")) if (found := view.setting_where(row))), [])
     set_at = set_at or view.option_where(CAUSE)
-    made = [view.loader.where] if view.loader and view.loader.where and busy else []
+    made = view.loader_where() if busy else []
     where = set_at + made if too_many else made + set_at
     return view.finding(
         CAUSE, seconds, f"Call torch.set_num_threads({keep}): {threads} torch threads and {view.workers} workers share "

@@ -28,7 +28,7 @@ def find(view: View) -> Finding | None:
     if calls_s < view.policy.tiny_calls_frac * view.compute_s:
         return None
     update_s = view.seconds("optimizer") + view.seconds("zero_grad")
-    where = [view.loader.where] if view.loader and view.loader.where else view.forward_where()
+    where = view.loader_where() or view.forward_where()
     sizes = f"{2 * batch:.0f},{4 * batch:.0f}"
     evidence = {
         "batch": batch, "modules": modules, "calls_s": calls_s, "compute_s": view.compute_s, "update_s": update_s,

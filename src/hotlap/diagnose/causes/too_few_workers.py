@@ -52,7 +52,7 @@ def find(view: View) -> Finding | None:
     seconds = _hidden_s(view)
     cores = max(1, view.machine.cores)
     loader = view.loader
-    where = [loader.where] if loader.where else []
+    where = view.loader_where()
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     if loader.iterable:
         advice = f"Load ahead of the step{at}: workers that each take their part of the IterableDataset, or a thread."

@@ -16,7 +16,7 @@ def find(view: View) -> Finding | None:
         return None
     if view.workers > 0 and view.loader is not None and not view.loader.persistent_workers and start.count > 1:
         return None
-    where = [*anew_each_step(view), *([view.loader.where] if view.loader and view.loader.where else [])]
+    where = [*anew_each_step(view), *view.loader_where()]
     every = f"every {start.every:.0f} steps" if start.every else "once"
     evidence = {"each_s": start.each_s, "every_steps": start.every, "starts": start.count, "workers": view.workers}
     advice = f"Keep the loader's iterator going across epochs: a start costs {start.each_s:.3g} s {every}."

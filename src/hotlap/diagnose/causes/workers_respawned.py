@@ -17,7 +17,7 @@ def find(view: View) -> Finding | None:
     if times_rebuilt(view) > 1:
         return None
     anew = anew_each_step(view)
-    where = [*anew, *([loader.where] if loader.where else [])]
+    where = [*anew, *view.loader_where()]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     every = f"{start.every:.0f}" if start.every else "?"
     evidence = {
