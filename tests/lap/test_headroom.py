@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from hotlap.lap.headroom import too_full
+from hotlap.lap.headroom import no_room_beside, too_full
 from hotlap.records.machine import Accelerator
 from hotlap.testing.lever_kit import machine_of
 
@@ -48,3 +48,10 @@ def test_what_was_full_before_or_never_ran_is_not_held_against_it(held: dict[str
 def test_without_a_card_nothing_is_read() -> None:
     bare = SimpleNamespace(machine=machine_of())
     assert too_full(cast(Any, bare), cast(Any, "plan"), cast(Any, "new")) is None
+    assert not no_room_beside(cast(Any, bare), cast(Any, "plan"), cast(Any, "new"))
+
+
+@pytest.mark.parametrize(("old", "new", "full"), [(10, 13, False), (10, 15, True), (20, 9, False), (20, 10, True)])
+def test_a_third_arm_like_the_second_must_fit_beside_both(old: int, new: int, full: bool) -> None:
+    held = session({"plan": old, "new": new})
+    assert no_room_beside(held, cast(Any, "plan"), cast(Any, "new")) is full

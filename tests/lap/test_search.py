@@ -39,7 +39,10 @@ class Session:
 
 
 def searched(
-    monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[Interval]], levers: list[str] | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    answers: dict[str, list[Interval]],
+    levers: list[str] | None = None,
+    baseline_arm: Any = "baseline",
 ) -> tuple[Search, Session]:
     """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
     session, findings = Session(), findings_of("decode")
@@ -60,7 +63,7 @@ def searched(
     monkeypatch.setattr(module, "usable", lambda *_: ([], []))
     monkeypatch.setattr(module, "check_baseline", lambda _: None)
     monkeypatch.setattr(module, "rediagnose", lambda *_: None)
-    baseline = SimpleNamespace(arm="baseline", findings=findings)
+    baseline = SimpleNamespace(arm=baseline_arm, findings=findings)
     return search(cast(Any, session), cast(Any, baseline), findings, None), session
 
 
@@ -143,3 +146,14 @@ def test_workers_that_were_taken_away_feed_nothing() -> None:
     assert relieved([off], "cache-decode") is None and replaced([off], "cache-sample") is None
     two = Move("loader-workers", {**off.setting, "workers": 2}, "distribution")
     assert relieved([two], "cache-decode") is two and replaced([two], "cache-sample") is two
+
+
+@pytest.mark.parametrize("no_room", [False, True])
+def test_the_script_itself_gives_way_where_a_third_arm_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, no_room: bool
+) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr(module, "no_room_beside", lambda *_: no_room)
+    script = SimpleNamespace(stop=lambda: stopped.append("baseline"))
+    searched(monkeypatch, {"autocast": [CERTAIN], "channels-last": [CERTAIN]}, baseline_arm=script)
+    assert stopped == ["baseline"] * no_room

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -32,6 +34,10 @@ if os.fork() == 0:
     os.execv(sys.executable, [sys.executable, "-c", busy, "family-of-a-test"])
 time.sleep(100)
 """
+HEADER = {
+    "k": "header", "schema": "hotlap.timeline/1", "hotlap": "0", "role": "train", "pid": 1, "ppid": 0, "rank": 0,
+    "world": 1, "argv": [], "cwd": "/", "python": "3", "torch": "2", "device": "cpu", "t": 0, "unix_s": 0.0,
+}  # fmt: skip
 KINDS = ["plain", *([available()] if available() != "none" else [])]
 
 
@@ -206,6 +212,34 @@ def test_a_torn_row_waits_and_a_corrupt_one_is_an_error(tmp_path: Path) -> None:
         out.flush()
         with pytest.raises(RecordError, match="corrupt"):
             tail.poll()
+
+
+def test_the_process_that_trains_is_the_one_that_goes_on(make_arm: MakeArm) -> None:
+    fake = str(Path(__file__).parent / "fake_train.py")
+    stages = f"{sys.executable} {fake} {{0}} steps=30 && {sys.executable} {fake} {{0}} steps=8"
+    arm: Arm = make_arm("stages")
+    arm = Arm(replace(arm.spec, command=["sh", "-c", stages.format(arm.spec.timeline_dir)]))
+    try:
+        arm.start()
+        seen = []
+        assert until_true(lambda: seen.append(arm.steps_done()) or not arm.alive)
+        assert arm.steps_done() == 38 and seen == sorted(seen), "the second stage's steps come on top"
+        assert [run.n_steps for run in arm.trainers()] == [30, 8] and arm.poll() is arm.trainers()[1]
+    finally:
+        arm.stop()
+
+
+def test_ranks_and_a_helper_beside_the_training_are_no_stages(tmp_path: Path) -> None:
+    rows = {"a": (0, 5, (100, 900)), "rank": (1, 9, (100, 950)), "helper": (0, 2, (300, 400))}
+    for name, (rank, steps, (begin, end)) in rows.items():
+        header = {**HEADER, "rank": rank, "world": 2}
+        body = [{"k": "step", "i": i, "n": 1, "t": begin + i, "w": 1, "p": [0] * 12, "s": 1, "m": 1, "l": []}
+                for i in range(steps)]  # fmt: skip
+        lines = [header, *body, {"k": "end", "t": end, "reason": "end"}]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    tail = Tail(tmp_path)
+    tail.poll()
+    assert [f.path.stem for f in tail.trainers] == ["a"]
 
 
 def test_ends_are_told_apart(make_arm: MakeArm) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from hotlap.inject.offline import MLFLOW_HERE, is_remote
 from hotlap.lever.registry import levers
 from hotlap.records.call import ENV, Call
 from hotlap.records.codec import dumps
@@ -23,6 +24,7 @@ OFFLINE = {
     "COMET_OFFLINE_DIRECTORY": "/tmp/hotlap-comet",
     "NEPTUNE_MODE": "offline",
     "CLEARML_OFFLINE_MODE": "1",
+    "MLFLOW_ALLOW_FILE_STORE": "true",  # its present versions refuse a folder without it
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
 """What keeps the known trackers off the network during a trial; files they write stay in the sandbox."""
@@ -41,8 +43,10 @@ def environment(call: Call, base: Mapping[str, str] | None = None) -> dict[str, 
     env["PYTHONPATH"] = str(BOOTSTRAP) + (os.pathsep + before if before else "")
     if call.offline:
         env.update(OFFLINE)
-        if not env.get("MLFLOW_TRACKING_URI", "").startswith("file:"):
-            env["MLFLOW_TRACKING_URI"] = "file:/tmp/hotlap-mlruns"
+        if (base or os.environ).get("WANDB_MODE") == "disabled":  # as the user has it: quieter than offline
+            env["WANDB_MODE"] = "disabled"
+        if is_remote(env.get("MLFLOW_TRACKING_URI", "")):
+            env["MLFLOW_TRACKING_URI"] = MLFLOW_HERE
     known = levers()
     for move in call.moves:
         env.update(known[move.lever].environment(move.setting))

@@ -16,6 +16,7 @@ from hotlap.inject.ablation import ablate
 from hotlap.inject.elementary import choose_kernels
 from hotlap.inject.export import Exporter
 from hotlap.inject.last_errors import tell_at_exit
+from hotlap.inject.offline import stay_offline
 from hotlap.inject.on_import import forget, on_import
 from hotlap.inject.replay import replay_indices
 from hotlap.inject.seeding import offset_seeds
@@ -142,6 +143,8 @@ def attach_call(call: Call) -> Guest:
     guest = _guest = Guest(call)
     if call.seed_offset or call.mode == "trial":
         offset_seeds(call.seed_offset, guest.undo, on_import)
+    if call.offline:
+        stay_offline(guest.undo, on_import)
     if call.replay_batches and call.mode == "trial":
         replay_indices(call.replay_batches, guest.points)
     for what in call.ablate:

@@ -7,7 +7,7 @@ from hotlap.records.machine import Accelerator
 from hotlap.report import units
 from hotlap.trial.arm import Arm
 
-__all__ = ["MOST_FULL", "too_full"]
+__all__ = ["MOST_FULL", "no_room_beside", "too_full"]
 
 MOST_FULL = 0.95
 """Of the card's memory. What torch's allocator holds grows further as its blocks break into pieces that fit nothing."""
@@ -26,6 +26,14 @@ def too_full(session: Session, incumbent: Arm, arm: Arm) -> str | None:
         f"it holds {units.share(held / card.memory_bytes)} of the {card.name}'s memory, and above "
         f"{units.share(MOST_FULL)} a longer sample runs out of memory: put back"
     )
+
+
+def no_room_beside(session: Session, first: Arm, second: Arm) -> bool:
+    """Whether a third arm that needs what ``second`` needs would fill the card above :data:`MOST_FULL`."""
+    if not session.machine.accelerators:
+        return False
+    (one, card), (other, _) = _held(session, first), _held(session, second)
+    return one + 2 * other > MOST_FULL * card.memory_bytes
 
 
 def _held(session: Session, arm: Arm) -> tuple[int, Accelerator]:

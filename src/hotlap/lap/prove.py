@@ -39,8 +39,7 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     warm = 0 if state.replayed else warm_steps(state.moves, state.findings)
     question = Question("proof", FIRST_S, whole=True, warm_steps=warm, per_sample=knobs)
     launches = Launches(measure(session, baseline.arm, state.incumbent, question), per_sample=knobs)
-    roof, roof_trial = measure_roof(session, state.incumbent, state.findings, state.moves)
-    state.trials.append(roof_trial)
+    roof = _roof_again(session, baseline, state, launches)
     session.discard(state.incumbent)
     first = rediagnose(session, baseline.arm)
     session.discard(baseline.arm)
@@ -59,11 +58,27 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
         curves["candidate"],
         margin_frac=session.options.margin,
         samples_per_s=None if now is None else now * ratio,
-        roof_share=None if roof is None else roof.share,
+        roof_share=_share_of_roof(baseline.findings.roof, roof, ratio),
     )
     if knobs:
         proof = _told_in_samples(proof, equal)
     return proof, trial, findings
+
+
+def _roof_again(session: Session, baseline: Baseline, state: Search, launches: Launches) -> Roof | None:
+    """The roof beside the plan; None where it was measured beside the script, and now only a launch more has time."""
+    if baseline.findings.roof is not None and session.left_s(LAUNCHES_UNTIL) < 2 * launches.first.wall_s:
+        return None
+    roof, trial = measure_roof(session, state.incumbent, state.findings, state.moves)
+    state.trials.append(trial)
+    return roof
+
+
+def _share_of_roof(first: Roof | None, again: Roof | None, ratio: float) -> float | None:
+    """The plan's share of the roof that was measured beside it, or else beside the unmodified script."""
+    if again is not None:
+        return again.share
+    return None if first is None else min(1.0, first.share * ratio)
 
 
 def _told_in_samples(proof: Proof, equal: Equal) -> Proof:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hotlap.lap.baseline import Baseline, check_baseline, rediagnose
 from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
-from hotlap.lap.headroom import too_full
+from hotlap.lap.headroom import no_room_beside, too_full
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -152,7 +152,7 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     )
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
-    its_own = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # a cache needs more steps than others
+    its_own = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # a cache needs more steps
     if not its_own and not any(result.measured for result in state.results):
         check_baseline(trial)
     choice = choose(trial)
@@ -201,9 +201,8 @@ def _try_without(session: Session, baseline: Baseline, state: Search, feeder: Mo
     replay = REPLAY_BATCHES if state.replayed else 0
     session.stage = f"try without {feeder.lever}"
     arm = session.arm(f"without-{feeder.lever}", moves=moves, replay_batches=replay)
-    question = Question(
-        f"without-{feeder.lever}", seconds, warm_steps=0 if replay else warm_steps(moves, state.findings)
-    )
+    warm = 0 if replay else warm_steps(moves, state.findings)
+    question = Question(f"without-{feeder.lever}", seconds, warm_steps=warm)
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
     if not choose(trial).kept or trial.interval is None:
@@ -232,6 +231,8 @@ def _keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: 
     state.findings = now or state.findings
     if old is not baseline.arm:
         session.discard(old)
+    elif no_room_beside(session, old, arm):
+        old.stop()  # it starts again for the proof
 
 
 def _undecided(trial: Trial) -> bool:

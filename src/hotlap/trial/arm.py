@@ -104,8 +104,7 @@ class Arm:
         if self._tail is None:
             return
         self._tail.poll()
-        if self._tail.trainer is not None:
-            self.runs.append(self._tail.trainer)
+        self.runs += self._tail.trainers
         older = self.spec.timeline_dir / f"run-{len(list(self.spec.timeline_dir.glob('run-*'))) + 1}"
         older.mkdir()
         for path in self.spec.timeline_dir.glob("*.jsonl"):
@@ -197,14 +196,14 @@ class Arm:
         return [] if self._tail is None else list(self._tail.files.values())
 
     def trainers(self) -> list[FileTail]:
-        """Timelines of the training process, oldest start first."""
-        present = self.poll()
-        return self.runs if present is None else [*self.runs, present]
+        """Timelines of the training processes, oldest start first."""
+        self.poll()
+        return self.runs if self._tail is None else [*self.runs, *self._tail.trainers]
 
     def steps_done(self) -> int:
-        """Steps of the present start."""
-        trainer = self.poll()
-        return 0 if trainer is None else trainer.n_steps
+        """Steps of the present start, of all processes that trained one after the other."""
+        self.poll()
+        return 0 if self._tail is None else sum(trainer.n_steps for trainer in self._tail.trainers)
 
     def read(self) -> Timeline | None:
         """The whole timeline of the present start, as far as it was written; None before the first step."""

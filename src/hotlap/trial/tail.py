@@ -88,8 +88,21 @@ class Tail:
 
     @property
     def trainer(self) -> FileTail | None:
-        """The process that trains (lowest rank, then most steps), as :func:`training_timeline` chooses it."""
-        found = [f for f in self.files.values() if f.header is not None and f.header.role == "train" and f.steps]
-        if not found:
-            return None
-        return min(found, key=lambda f: (f.header.rank if f.header else 0, -f.n_steps))
+        """The process that trains: one that has not ended, with most steps; where all have, the last one."""
+        return max(self._training(), key=lambda f: (not f.ended, f.ended_at or 0, f.n_steps), default=None)
+
+    @property
+    def trainers(self) -> list[FileTail]:
+        """The processes that trained one after the other (a stage each, a fold each), :attr:`trainer` last."""
+        present = self.trainer
+        if present is None:
+            return []
+        began = present.steps[0].t
+        earlier = [f for f in self._training() if f.ended_at is not None and f.ended_at < began]
+        return [*sorted(earlier, key=lambda f: f.steps[0].t), present]
+
+    def _training(self) -> list[FileTail]:
+        """Training processes of the lowest rank."""
+        found = [(f.header.rank, f) for f in self.files.values() if f.header and f.header.role == "train" and f.steps]
+        lowest = min((rank for rank, _ in found), default=0)
+        return [f for rank, f in found if rank == lowest]

@@ -1,0 +1,42 @@
+"""The proof measures the roof a second time only where that leaves time for another launch."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hotlap.lap import prove as module
+from hotlap.lap.prove import _roof_again, _share_of_roof
+from hotlap.records.findings import Roof
+from hotlap.records.trials import Trial
+
+FIRST, AGAIN = Roof(100.0, 0.01, 0.4, "resident batch"), Roof(120.0, 0.008, 0.9, "resident batch")
+
+
+def again(
+    monkeypatch: pytest.MonkeyPatch, left_s: float, known: Roof | None = FIRST
+) -> tuple[Roof | None, list[Trial]]:
+    monkeypatch.setattr(module, "measure_roof", lambda *_: (AGAIN, Trial("roof", {}, "measured")))
+    session = SimpleNamespace(left_s=lambda share: left_s)
+    state = SimpleNamespace(incumbent=None, findings=None, moves=[], trials=[])
+    launches = SimpleNamespace(first=SimpleNamespace(wall_s=20.0))
+    baseline = SimpleNamespace(findings=SimpleNamespace(roof=known))
+    roof = _roof_again(cast(Any, session), cast(Any, baseline), cast(Any, state), cast(Any, launches))
+    return roof, state.trials
+
+
+def test_another_launch_goes_before_the_roof(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert again(monkeypatch, 39.0) == (None, [])
+    assert again(monkeypatch, 41.0)[0] is AGAIN and len(again(monkeypatch, 41.0)[1]) == 1
+
+
+def test_a_roof_that_was_never_measured_is_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert again(monkeypatch, 1.0, known=None)[0] is AGAIN
+
+
+def test_without_a_second_roof_the_share_is_of_the_first() -> None:
+    assert _share_of_roof(FIRST, AGAIN, 2.0) == 0.9
+    assert _share_of_roof(FIRST, None, 2.0) == pytest.approx(0.8) and _share_of_roof(FIRST, None, 3.0) == 1.0
+    assert _share_of_roof(None, None, 2.0) is None
