@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from loader_tellers import loader_rows
 from reliability_tellers import fuzz_rows, kill_rows, power_rows, soak_rows
 from result_values import rows, spread, value
 
@@ -158,6 +159,34 @@ def _overhead(document: dict[str, Any]) -> Told:
     return Told(lines=f["told"], after=f"{after} `bare again` is the same script once more: what noise alone gives.")
 
 
+def _prediction(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    score = f["score"]
+    found = [
+        ("levers tried", f"{score['levers']}, on {score['scripts']} scripts"),
+        ("error, median, of the step", units.share(score["error_frac"])),
+        ("… of those kept", units.share(score["error_kept_frac"])),
+        ("… of those put back", units.share(score["error_put_back_frac"])),
+        ("predicted too much (+) or too little (-), median", units.signed_share(score["signed_frac"])),
+        ("predictions within the interval of the measurement", f"{score['within_interval']} of {score['levers']}"),
+    ]
+    counts = Counter(entry["lever"] for entries in f["scripts"].values() for entry in entries)
+    for lever, error in score["error_by_lever"].items():
+        found.append((lever, f"error {units.share(error)}, tried {counts[lever]} times"))
+    return Told(found, after="Each lever was tried once on a script; predicted and measured are shares of its step.")
+
+
+def _memory(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    found = [
+        ("steps", units.count(f["steps"])),
+        ("memory of the script alone", f"{units.plain(f['bare_mb'])} MB"),
+        ("watched", f"{units.plain(f['watched_mb'])} MB"),
+        ("added", f"{units.plain(f['added_mb'])} MB"),
+    ]
+    return Told(found, after=ONE_RUN)
+
+
 def _ladder(document: dict[str, Any]) -> Told:
     f = document["figures"]
     found = []
@@ -190,7 +219,10 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "kill": lambda document: Told(kill_rows(document)),
     "ladder": _ladder,
     "lint": _lint,
+    "loader": lambda document: Told(loader_rows(document)),
+    "memory": _memory,
     "overhead": _overhead,
+    "prediction": _prediction,
     "power": lambda document: Told(power_rows(document)),
     "soak": lambda document: Told(soak_rows(document)),
 }

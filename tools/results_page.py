@@ -142,6 +142,8 @@ def page(bench: Path, results: Path) -> str:
         documents = {stem: json.loads(files[stem].read_text(encoding="utf-8")) for stem in own}
         lacks = f"**NOT MEASURED: {', '.join(benchmark.lacks(own))}.**" if benchmark.lacks(own) else ""
         dates = ", ".join(dict.fromkeys(document["date"] for document in documents.values())) or "**NOT MEASURED**"
+        parts = [stem.removeprefix(f"{benchmark.name}_") for stem in own if stem != benchmark.name]
+        dates += f" ({', '.join(parts)})" if parts else ""
         table.append(f"| [{benchmark.name}](#{benchmark.name}) | {_cell(benchmark.question)} | {dates} {lacks} |\n")
         sections.append(f"\n## {benchmark.name}\n\n{_cell(benchmark.question)}\n\n{lacks}\n\n")
         if not own:

@@ -79,7 +79,7 @@ def test_values_carry_unit_and_spread(name: str, found: Any, words: str) -> None
 
 def test_nothing_is_left_out_and_what_was_wanted_stands_beside() -> None:
     figures = {"asked": {"cause": 0.95}, "score": {"cause": 0.9, "scripts": 40}, "threads": "1"}
-    assert told("memory", {"figures": figures}).rows == [
+    assert told("size", {"figures": figures}).rows == [
         ("score · cause", "90 % (wanted: 95 %)"),
         ("score · scripts", "40"),
         ("threads", "1"),
@@ -101,9 +101,31 @@ def test_a_wrong_cause_is_told_as_one() -> None:
     assert words["of the speedup by hand, without touching the code"].endswith("of 1 scripts (wanted: 90 %)")
 
 
+def test_parts_of_a_benchmark_that_were_measured_stand_in_the_index(tmp_path: Path) -> None:
+    source = '"""Fast?"""\nsave(f"feed_{args.kind}", {})\n'
+    text = made(tmp_path, {"feed": source}, {"feed_images": {"steps": 3}, "feed_audio": {"steps": 3}})
+    assert "| [feed](#feed) | Fast? | 2026-01-02 (audio, images) |" in text
+
+
+def test_the_loader_beside_its_rivals() -> None:
+    row = {"samples_per_s": 9000.0, "cpu_s_per_1000": 0.2, "first_batch_s": 0.1, "epoch_start_s": 0.004,
+           "anonymous_bytes": 1 << 28, "turns": 5}  # fmt: skip
+    ratio = {"median": 2.5, "lowest": 2.4, "highest": 2.75}
+    tier = {"ours": "hotlap.pack kernel", "best_rival": "FFCV", "of memcpy": {**ratio, "median": 0.8},
+            **{f"{key}_ratio": ratio for key in ("samples_per_s", "cpu_s_per_1000", "anonymous_bytes")}}  # fmt: skip
+    figures = {"count": 100, "kind": "images", "kernel": "ready", "summary": {"decoded": tier}, "ways": {"FFCV": row},
+               "failed": {"WebDataset": "too slow"}, "rivals": {"FFCV": {"version": "1.0.2"},
+               "Mosaic": {"version": "not installed (No module named 'streaming')"}}}  # fmt: skip
+    said = dict(told("loader_feed_images", {"figures": figures}).rows)
+    assert said["decoded: hotlap.pack kernel, samples/s over it"] == "2.50x [2.40x, 2.75x]"
+    assert said["decoded: of memcpy"].startswith("80 %") and said["FAILED: WebDataset"] == "too slow"
+    assert said["FFCV"].startswith("9,000 samples/s in 5 turns, 200 ms of CPU per 1,000, first batch after 100 ms")
+    assert said["versions"] == "FFCV 1.0.2" and said["not installed, so not measured"] == "Mosaic"
+
+
 def test_a_single_run_is_told_as_one() -> None:
-    assert "single run" in told("memory", {"figures": {"added_mb": 13.8}}).after
-    assert told("memory", {"figures": {"added_mb": [13.8, 14.0]}}).after == ""
+    assert "single run" in told("size", {"figures": {"added_mb": 13.8}}).after
+    assert told("size", {"figures": {"added_mb": [13.8, 14.0]}}).after == ""
 
 
 def test_a_simulated_device_is_never_told_as_measured() -> None:
