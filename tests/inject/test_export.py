@@ -131,11 +131,14 @@ def log_records(data: bytes) -> Iterator[bytes]:
 
 
 def wandb_rows(folder: Path) -> list[dict[str, Any]]:
-    """History rows of an offline run."""
+    """History rows of an offline run. W&B's own process writes them, and on a busy machine it is late."""
     from wandb.proto import wandb_internal_pb2
 
     (path,) = folder.glob("wandb/offline-run-*/run-*.wandb")
-    rows = []
+    rows: list[dict[str, Any]] = []
+    end = time.monotonic() + 10.0
+    while not path.stat().st_size and time.monotonic() < end:
+        time.sleep(0.1)
     for data in log_records(path.read_bytes()):
         record = wandb_internal_pb2.Record()
         record.ParseFromString(data)
