@@ -7,16 +7,22 @@ from typing import Any, cast
 
 import pytest
 
-from hotlap.lap.measure import LONG_SHARE, WINDOWS, Question, _seconds
+from hotlap.lap.measure import LONG_SHARE, WINDOWS, Question, _seconds, _windows
 from hotlap.records.rows import Step
 from hotlap.testing.timelines import TimelineBuilder
+from hotlap.trial.pauses import Cycle
+
+NONE = Cycle()
 
 
-def seconds(step_s: float, left_s: float = 200.0, without: str | None = None, workers: int = 0) -> float:
+def seconds(
+    step_s: float, left_s: float = 200.0, without: str | None = None, workers: int = 0, cycle: Cycle = NONE
+) -> float:
     timeline = TimelineBuilder().steps(20, forward=step_s).loader(num_workers=workers, prefetch_factor=2).build()
     trainer = SimpleNamespace(steps=cast(list[Step], timeline.step), settings=timeline.setting)
-    arm, session = SimpleNamespace(poll=lambda: trainer), SimpleNamespace(left_s=lambda share: left_s)
-    return _seconds(cast(Any, session), cast(Any, arm), Question("roof", 14.0, without=without))
+    arm, session = SimpleNamespace(poll=lambda: trainer), SimpleNamespace(left_s=lambda share: left_s, cycle=cycle)
+    windows = _windows(cast(Any, session))
+    return _seconds(cast(Any, session), cast(Any, arm), Question("roof", 14.0, without=without), windows)
 
 
 def test_steps_of_a_second_get_the_pairs_that_a_verdict_needs() -> None:
@@ -30,3 +36,12 @@ def test_never_more_than_the_budget_has_nor_for_an_ablation() -> None:
     assert seconds(10.0, left_s=100.0) == pytest.approx(LONG_SHARE * 100.0)
     assert seconds(1.0, left_s=5.0) == 14.0
     assert seconds(1.0, without="data") == 14.0 and seconds(1.0, without="everything") > 14.0
+
+
+def test_windows_are_whole_cycles_of_the_scripts_pauses_and_there_is_time_for_them() -> None:
+    windows = _windows(cast(Any, SimpleNamespace(cycle=Cycle(21, 4.2))))
+    assert (windows.window_steps, windows.cycle_steps) == (21, 21) and _windows(
+        cast(Any, SimpleNamespace(cycle=NONE))
+    ) == WINDOWS
+    pairs_s = WINDOWS.min_pairs * (2 * (21 + 2) + WINDOWS.drop_steps) * 0.2
+    assert seconds(0.02, cycle=Cycle(21, 4.2)) == pytest.approx(pairs_s, rel=0.05)

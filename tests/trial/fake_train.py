@@ -7,6 +7,7 @@ import time
 
 given = dict(pair.split("=") for pair in sys.argv[2:])
 step_s, steps = float(given.get("step_s", 0.02)), int(given.get("steps", 100000))
+pause_every, pause_s = int(given.get("pause_every", 0)), float(given.get("pause_s", 0.1))
 stop_at, how = int(given.get("at", -1)), given.get("how", "")
 path = os.path.join(sys.argv[1], f"train-{os.getpid()}.jsonl")
 out = open(path, "w", buffering=1)  # noqa: SIM115 - open until the end
@@ -50,6 +51,8 @@ for i in range(steps):
         validation = time.monotonic_ns() - t
         row("event", kind="validation", t=t, w=validation, i=i)
     time.sleep(step_s)
+    if pause_every and i % pause_every == pause_every - 1:
+        time.sleep(pause_s)
     wall = time.monotonic_ns() - begin
     phases = [0, 0, wall - validation, 0, 0, 0, validation, 0, 0, 0, 0, 0]
     row("step", i=i, n=1, t=begin, w=wall, p=phases, s=4, m=1, l=[1.0 / (i + 1)])

@@ -12,6 +12,7 @@ from hotlap.records.findings import Findings
 from hotlap.records.trials import OF_BASELINE, Trial
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
+from hotlap.trial.pauses import find_cycle
 from hotlap.trial.single import run_until
 
 __all__ = ["Baseline", "Unmeasurable", "check_baseline", "rediagnose", "run_baseline", "script_name"]
@@ -58,6 +59,9 @@ def run_baseline(session: Session) -> Baseline:
         elif outcome.steps < FEW_STEPS:  # slow steps: a diagnosis needs some, whatever share of the budget they take
             left = session.left_s(SLOW_SHARE)
             outcome = run_until(arm, budget, steps=FEW_STEPS, seconds=left, on_progress=session.on_progress)
+    trainer = arm.poll()
+    if trainer is not None:
+        session.cycle = find_cycle(trainer.steps)
     findings = rediagnose(session, arm)
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"

@@ -76,12 +76,13 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
         )
         return ratio_interval(windows, periodic.baseline_s, candidate_s, level)
 
+    windows = _windows(session)
     trial = compare(
         incumbent,
         candidate,
         replace(
-            WINDOWS,
-            seconds=_seconds(session, incumbent, question),
+            windows,
+            seconds=_seconds(session, incumbent, question, windows),
             precision=question.precision,
             stop_early=not question.whole,
             candidate_warmup_steps=question.warm_steps,
@@ -103,8 +104,14 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     return trial
 
 
-def _seconds(session: Session, incumbent: Arm, question: Question) -> float:
-    """The measuring time: what was asked, or as long as slow steps need for the least pairs of windows.
+def _windows(session: Session) -> Budget:
+    """Windows that hold whole cycles of the script's own pauses."""
+    steps = session.cycle.steps
+    return replace(WINDOWS, window_steps=max(WINDOWS.window_steps, steps), cycle_steps=steps)
+
+
+def _seconds(session: Session, incumbent: Arm, question: Question, windows: Budget) -> float:
+    """The measuring time: what was asked, or as long as slow steps or cycles need for the least pairs of windows.
 
     An arm's turns come in twos, and steps are dropped after a thaw alone. At most LONG_SHARE of what is left, and
     nothing more for an ablation: a cause may stay observed.
@@ -113,8 +120,9 @@ def _seconds(session: Session, incumbent: Arm, question: Question) -> float:
         return question.seconds
     trainer = incumbent.poll()
     step_s = typical_step_s(trainer.steps) if trainer is not None else 0.0
-    after_thaw = dropped(incumbent, WINDOWS)
-    least_s = WINDOWS.min_pairs * (turn_s(step_s, after_thaw, WINDOWS) + turn_s(step_s, 0, WINDOWS))
+    step_s = max(step_s, session.cycle.seconds / session.cycle.steps)
+    after_thaw = dropped(incumbent, windows)
+    least_s = windows.min_pairs * (turn_s(step_s, after_thaw, windows) + turn_s(step_s, 0, windows))
     return max(question.seconds, min(least_s, LONG_SHARE * session.left_s(1.0)))
 
 

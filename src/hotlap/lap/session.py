@@ -23,6 +23,7 @@ from hotlap.records.run_folder import RunFolder
 from hotlap.records.timeline import Timeline
 from hotlap.trial.arm import Arm, ArmSpec
 from hotlap.trial.collect import annotate
+from hotlap.trial.pauses import Cycle
 from hotlap.trial.progress import Progress
 from hotlap.trial.sandbox import Sandbox
 
@@ -44,6 +45,8 @@ class Session:
         self.stage = "start"
         self.extra_s = 0.0
         """Seconds that were granted beyond the budget."""
+        self.cycle = Cycle()
+        """Pauses that come round in the unmodified script."""
         self.scratch = make_scratch()
         self.layers: Path | None = None
         self.sandbox = self._sandbox() if options.sandbox else None

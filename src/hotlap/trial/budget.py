@@ -33,6 +33,8 @@ class Budget:
     """Shortest window."""
     window_steps: int = 6
     """Fewest steps of a window, the dropped ones not counted."""
+    cycle_steps: int = 1
+    """A window holds a multiple of so many steps: its pauses come round after them (:mod:`hotlap.trial.pauses`)."""
     drop_steps: int = 2
     """Steps left out after a thaw, before what the loader had prefetched."""
     drop_prefetched: int = 8

@@ -178,8 +178,8 @@ class _Comparison:
         """All turns so far, as windows; made anew each time, since rows are written late."""
         steps = {label: self.steps(label) for label in self.arms}
         drop = {label: self.drop(label) for label in self.arms}
-        least = self.budget.window_steps
-        return [to_window(t, steps[t.arm], drop[t.arm], least, self.neighbour_cores) for t in self.turns]
+        least, cycle = self.budget.window_steps, self.budget.cycle_steps
+        return [to_window(t, steps[t.arm], drop[t.arm], least, self.neighbour_cores, cycle) for t in self.turns]
 
     def periodic(self) -> PeriodicStats:
         events = {label: [e for run in arm.trainers() for e in run.events] for label, arm in self.arms.items()}

@@ -53,8 +53,13 @@ def prefetched(loader: dict[str, Any] | None, most: int) -> int:
     return min(most, workers * int(loader.get("prefetch_factor") or 2)) if workers else 0
 
 
-def to_window(turn: Turn, steps: Sequence[Step], drop: int, least: int, neighbour_cores: float) -> Window:
-    """What a turn amounts to. ``drop``: steps left out after a thaw; fewer than ``least`` steps do not count."""
+def to_window(
+    turn: Turn, steps: Sequence[Step], drop: int, least: int, neighbour_cores: float, cycle: int = 1
+) -> Window:
+    """What a turn amounts to. ``drop``: steps left out after a thaw; fewer than ``least`` steps do not count.
+
+    ``cycle``: whole multiples of so many steps count, the last ones beyond them are left out.
+    """
     inside = whole_steps(steps, turn.begin, turn.end)
     kept = []
     passed = 0
@@ -63,6 +68,8 @@ def to_window(turn: Turn, steps: Sequence[Step], drop: int, least: int, neighbou
             kept.append(row)
         passed += row.n
     count = sum(row.n for row in kept)
+    while count > cycle and count % cycle:
+        count -= kept.pop().n
     steady_s = sum(steady_ns(row) for row in kept) / count / 1e9 if count else 0.0
     why = None
     if count < least:
