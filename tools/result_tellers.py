@@ -134,6 +134,8 @@ def _fault(row: dict[str, Any]) -> str:
     if "share" in row:
         gained, by_hand = (units.ratio(row[arm]["ratio"]) for arm in ("speedup", "by_hand"))
         kept = ", ".join(row["speedup"]["kept"]) or "no lever"
+        if row["speedup"]["kept"] and row["speedup"].get("interval", True) is None:
+            kept += ", which the proof could not tell from the script"
         words.append(f"{gained} ({kept}) beside {by_hand} by hand")
     return "; ".join(words)
 

@@ -97,6 +97,10 @@ def test_a_wrong_cause_is_told_as_one() -> None:
     said = told("faults", {"figures": {"score": score, "asked": asked, "scripts": scripts, "not_run": ["late"]}})
     words = dict(said.rows)
     assert words["clips"] == "decode: WRONG; line right; 1.80x (cache-decode) beside 2.00x by hand"
+    slow["speedup"] |= {"ratio": 1.0, "interval": None}
+    again = told("faults", {"figures": {"score": score, "asked": asked, "scripts": scripts, "not_run": []}})
+    unproved = "1.00x (cache-decode, which the proof could not tell from the script) beside 2.00x by hand"
+    assert dict(again.rows)["clips"].endswith(unproved)
     assert words["fine"] == "NOT LEFT ALONE" and "**Not measured: late.**" in said.after
     assert words["of the speedup by hand, without touching the code"].endswith("of 1 scripts (wanted: 90 %)")
 
