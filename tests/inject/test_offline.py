@@ -38,9 +38,10 @@ def printed(tmp_path: Path, source: str, *, offline: bool = True) -> list[str]:
 def test_wandb_told_to_be_online(tmp_path: Path) -> None:
     pytest.importorskip("wandb")
     source = """
+import os
 import wandb
 for how in ({"mode": "online"}, {"settings": wandb.Settings(mode="online")}, {}, {"mode": "disabled"}):
-    run = wandb.init(project="p", dir=".", **how)
+    run = wandb.init(project="p", dir=os.getcwd(), **how)
     print(run.settings.mode)
     run.finish()
 """

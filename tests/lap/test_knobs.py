@@ -36,6 +36,7 @@ from hotlap.records.trials import Interval, LeverResult, Trial, Window
 from hotlap.testing.lever_kit import machine_of
 from hotlap.trial import sandbox
 from hotlap.trial.budget import Budget
+from hotlap.trial.pauses import Cycle
 from hotlap.trial.periodic import PeriodicStats
 from hotlap.trial.single import run_until
 
@@ -52,7 +53,9 @@ class Stub:
 
 def session(sandbox: object = True) -> Session:
     options = Options(["python", "train.py"], knobs=(BATCH, VAL))
-    return cast(Session, Stub(options=options, sandbox=sandbox, machine=None, left_s=lambda share: 100.0))
+    return cast(
+        Session, Stub(options=options, sandbox=sandbox, machine=None, cycle=Cycle(), left_s=lambda share: 100.0)
+    )
 
 
 def findings(samples_per_s: float | None) -> Findings:
