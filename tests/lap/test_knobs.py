@@ -53,9 +53,7 @@ class Stub:
 
 def session(sandbox: object = True) -> Session:
     options = Options(["python", "train.py"], knobs=(BATCH, VAL))
-    return cast(
-        Session, Stub(options=options, sandbox=sandbox, machine=None, cycle=Cycle(), left_s=lambda share: 100.0)
-    )
+    return cast(Session, Stub(options=options, sandbox=sandbox, machine=None, left_s=lambda share: 100.0))
 
 
 def findings(samples_per_s: float | None) -> Findings:
@@ -125,7 +123,8 @@ def measured(monkeypatch: pytest.MonkeyPatch, samples: int, per_sample: bool, wh
 
     monkeypatch.setattr(measuring, "compare", compare)
     options, folder = Options(["python", "train.py"]), Stub(write=lambda *_: None)
-    lap = cast(Session, Stub(on_progress=None, folder=folder, options=options, left_s=lambda share: 100.0))
+    facts = Stub(on_progress=None, folder=folder, options=options, cycle=Cycle(), left_s=lambda share: 100.0)
+    lap = cast(Session, facts)
     arm = cast(Any, Stub(spec=Stub(lever=None, name="a"), poll=lambda: None))
     return measuring.measure(lap, arm, arm, Question("knob:batch", 5.0, per_sample=per_sample, whole=whole))
 
