@@ -5,21 +5,26 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree as xml
 
 import pytest
 
 from hotlap.cli.commands import check as command
 from hotlap.cli.main import main
+from hotlap.lap import check as lap_check
 from hotlap.lap.revision import at_revision, find_revision
 from hotlap.records.check import Check
 from hotlap.records.codec import loads
 from hotlap.records.errors import HotlapError
 from hotlap.records.machine import Machine
+from hotlap.records.rows import PHASES, Step
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.report import check_page, check_words
 from hotlap.report.view import Report
 from hotlap.trial import sandbox
+from hotlap.trial.pauses import Cycle
 
 FAKE = Path(__file__).with_name("seed_train.py").read_text().replace('("steps", 20)', '("steps", 100000)')
 READS = "open('data').close()\n"
@@ -44,6 +49,21 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "data").write_text("in no revision")
     monkeypatch.chdir(folder)
     return folder
+
+
+def test_a_first_launch_that_met_pauses_by_chance_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [Step(i, 1, 0, 10**9 if i % 20 == 19 else 10**7, [0] * len(PHASES), 4, 1) for i in range(100)]
+    arm = SimpleNamespace(poll=lambda: SimpleNamespace(steps=steps))
+    session = SimpleNamespace(options=SimpleNamespace(seeds=1, budget_s=60.0), cycle=Cycle(), discard=lambda arm: None)
+    with_cycle = []
+
+    def measured(session: Any, incumbent: Any, candidate: Any, question: Any) -> Trial:
+        with_cycle.append(session.cycle.steps)
+        return Trial("check", {}, "failed")
+
+    monkeypatch.setattr(lap_check, "measure", measured)
+    lap_check._measured(session, lambda label, launch: arm)  # type: ignore[arg-type, return-value]
+    assert with_cycle == [1, 20]
 
 
 @pytest.mark.flaky(reruns=2)  # one launch of each, on whatever machine this is

@@ -17,6 +17,7 @@ from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import OF_BASELINE, Trial
 from hotlap.trial.arm import Arm
+from hotlap.trial.pauses import find_cycle
 
 __all__ = ["check"]
 
@@ -72,15 +73,26 @@ def _measured(session: Session, make: MakeArm) -> Trial:
     """All launches as one trial; in samples per second where the steps of the two hold different ones."""
     pairs = session.options.seeds
     session.stage = f"check: launch 1 of {pairs}"
-    arms = {label: make(label, 0) for label in ("baseline", "candidate")}
-    seconds = max(LEAST_S, FIRST_FRAC * session.options.budget_s / pairs)
-    first = measure(session, arms["baseline"], arms["candidate"], Question("check", seconds, whole=True))
-    for done in arms.values():
-        session.discard(done)
+    first = _first(session, make)
+    if session.cycle.steps > 1:  # its windows met the script's own pauses by chance
+        first = _first(session, make)
     launches = Launches(first, per_sample=_other_batch(first))
     if first.status == "measured":
         launches.go_on(session, make, pairs, 0.97)
     return launches.trial()
+
+
+def _first(session: Session, make: MakeArm) -> Trial:
+    """The first launch; where none is known yet, the cycle of the pauses that its baseline had."""
+    arms = {label: make(label, 0) for label in ("baseline", "candidate")}
+    seconds = max(LEAST_S, FIRST_FRAC * session.options.budget_s / session.options.seeds)
+    first = measure(session, arms["baseline"], arms["candidate"], Question("check", seconds, whole=True))
+    trainer = arms["baseline"].poll()
+    if session.cycle.steps == 1 and trainer is not None:
+        session.cycle = find_cycle(trainer.steps)
+    for done in arms.values():
+        session.discard(done)
+    return first
 
 
 def _other_batch(trial: Trial) -> bool:

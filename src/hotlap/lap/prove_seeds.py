@@ -153,7 +153,7 @@ class _Prover:
             side_by_side=not self.one_at_a_time,
             baseline=runs["baseline"],
             candidate=runs["candidate"],
-            windows=windows(arms, ends.turns),
+            windows=windows(arms, ends.turns, ends.cycle.steps),
         )
         for line in plan_notes(request.plan, arms["candidate"], found):
             self.note(line)

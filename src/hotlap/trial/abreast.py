@@ -14,10 +14,11 @@ from typing import Literal
 
 from hotlap.records.rows import Step
 from hotlap.records.seed_proof import Stop
-from hotlap.trial import design, neighbours
+from hotlap.trial import design, marks, neighbours
 from hotlap.trial.arm import Arm
 from hotlap.trial.awake import awake_s
 from hotlap.trial.budget import Budget
+from hotlap.trial.pauses import Cycle, find_cycle
 from hotlap.trial.progress import OnProgress
 from hotlap.trial.runner import ArmEnded, Runner
 from hotlap.trial.stopping import REACHED_OVER, stops_at
@@ -55,6 +56,8 @@ class Ends:
     ends: dict[str, ArmEnd]
     turns: list[Turn]
     startup_s: dict[str, float]
+    cycle: Cycle
+    """Of the pauses of ``baseline``; turns hold whole ones from where it was found."""
 
 
 def run_abreast(
@@ -81,7 +84,7 @@ def run_abreast(
         for arm in arms.values():
             arm.stop()
         raise
-    return Ends(run.ends, run.turns, run.startup_s)
+    return Ends(run.ends, run.turns, run.startup_s, run.cycle)
 
 
 class _Abreast:
@@ -93,6 +96,7 @@ class _Abreast:
         self.ends: dict[str, ArmEnd] = {}
         self.turns: list[Turn] = []
         self.startup_s: dict[str, float] = {}
+        self.cycle = Cycle()
         self.each = dict.fromkeys(arms, 1.0)
         """The work of one step: its samples where the arms' steps hold different ones, else 1."""
         self.looked = dict.fromkeys(arms, 0)
@@ -197,17 +201,22 @@ class _Abreast:
     def due(self) -> float:
         """The work that every arm is to have done after its next turn."""
         self.weigh()
+        if self.cycle.steps == 1:
+            self.cycle = find_cycle(self.rows("baseline"))
         going = [label for label in self.open() if self.steps(label)]
         return max(map(self.work, going)) + min(map(self.share, going))
 
     def share(self, label: str) -> float:
-        """The work of an arm in a turn of the slower arm's length."""
+        """The work of an arm in a turn of the slower arm's length, and of whole cycles."""
         ran_s = self.awake(label) - self.startup_s.get(label, 0.0)
         wanted_s = max(TURN_S, TURN_FRAC * ran_s)
         if ran_s > wanted_s:
-            return max(self.each[label], self.work(label) / ran_s * wanted_s)
-        step_s = design.typical_step_s(self.rows(label)[1:] or self.rows(label))  # the first one may have compiled
-        return self.each[label] * max(1.0, wanted_s / max(step_s, 1e-6))
+            steps = self.steps(label) / ran_s * wanted_s
+        else:
+            step_s = design.typical_step_s(self.rows(label)[1:] or self.rows(label))  # the first one may have compiled
+            steps = wanted_s / max(step_s, 1e-6)
+        left_out = max(marks.dropped(arm, self.runner.budget) for arm in self.arms.values())
+        return self.each[label] * max(1.0, self.cycle.whole(steps, left_out))
 
     def weigh(self) -> None:
         """Whether the arms' steps hold different samples."""

@@ -59,16 +59,17 @@ def losses_of(rows: Sequence[Step]) -> list[float | None]:
     return values
 
 
-def windows(arms: dict[str, Arm], turns: Sequence[Turn]) -> list[Window]:
-    """The turns as windows of steady steps."""
+def windows(arms: dict[str, Arm], turns: Sequence[Turn], cycle: int) -> list[Window]:
+    """The turns as windows of steady steps; of whole cycles of so many steps."""
     budget = Budget()
+    least = max(budget.window_steps, cycle)
     found = []
     for turn in turns:
         arm = arms[turn.arm]
         trainer = arm.poll()
         if trainer is not None:
             drop = marks.dropped(arm, budget)
-            found.append(to_window(turn, trainer.steps, drop, budget.window_steps, budget.neighbour_cores))
+            found.append(to_window(turn, trainer.steps, drop, least, budget.neighbour_cores, cycle))
     return found
 
 

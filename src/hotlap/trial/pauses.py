@@ -7,6 +7,7 @@ cycles hold as many pauses each.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +27,10 @@ LEAST_STEPS = 4
 """A shorter cycle fits into every window as it is."""
 LONGEST_S = 8.0
 """A trial has no time for windows that are longer; such pauses stay what they were, a rare outlier."""
+WITHIN = 2048
+"""Steps from the start in which the pauses have to come round."""
+OVERSHOT = 2
+"""Steps by which a turn may miss those that were due: the timeline is looked at now and then."""
 MOST = 64
 """Pauses among which distances are taken."""
 FOUND_FRAC = 0.8
@@ -39,14 +44,22 @@ class Cycle:
     steps: int = 1
     seconds: float = 0.0
 
+    def whole(self, steps: float, left_out: int) -> float:
+        """The steps of a turn of at least ``steps``: whole cycles, besides those that are ``left_out`` of a window.
+
+        ``steps`` itself where nothing comes round.
+        """
+        return steps if self.steps == 1 else math.ceil(steps / self.steps) * self.steps + left_out + OVERSHOT
+
 
 def find_cycle(steps: Sequence[Step]) -> Cycle:
     """The cycle of the pauses in the rows of one process, from its first step on.
 
     Three pauses at equal distances make one; two do where the first came one cycle after the start.
     """
-    times = [steady_ns(row) / 1e9 for row in steps]
-    if len(times) <= LEAST_STEPS or any(row.n != 1 for row in steps):
+    first = steps[:WITHIN]
+    times = [steady_ns(row) / 1e9 for row in first]
+    if len(times) <= LEAST_STEPS or any(row.n != 1 for row in first):
         return Cycle()
     usual = statistics.median(times)
     pauses = [i for i, time in enumerate(times) if i and time > PAUSE * usual]  # the first step warms up
