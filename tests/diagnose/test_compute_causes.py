@@ -186,6 +186,21 @@ def checkpointed(memory: int, backward: str = "forward") -> TimelineBuilder:
     return builder.stack("backward", 70, ("train.py", 9, "main", "loss.backward()")).ticks(2, rss=memory)
 
 
+def test_activation_checkpointing_by_a_library() -> None:
+    fit = ("train.py", 9, "main", "trainer.train()")
+    library = ("/e/site-packages/torch/utils/checkpoint.py", 500, "checkpoint", "")
+    linear = ("/e/site-packages/torch/nn/modules/linear.py", 130, "forward", "")
+    nested = ("/e/site-packages/torch/autograd/__init__.py", 360, "backward", "")
+    seen = healthy().stack("forward", 50, fit, library, linear).ticks(2, rss=2**30)
+    seen.stack("backward", 30, fit, library, linear).stack("backward", 10, fit, library, nested)
+    seen.stack("backward", 60, fit, nested)
+    assert causes(seen)["activation-checkpointing"].where[0].line == 9, "the line that runs the trainer"
+    seen.shape("activation-checkpointing", ("train.py", 4, "main", "gradient_checkpointing=True,"), 4)
+    found = causes(seen)["activation-checkpointing"]
+    assert found.where[0].line == 4 and "Switch gradient checkpointing off at train.py:4" in found.advice
+    assert found.seconds_per_step == pytest.approx(0.3 * 0.01), "a backward inside is none of it"
+
+
 def test_activation_checkpointing_where_memory_is_free() -> None:
     found = causes(checkpointed(2**30))["activation-checkpointing"]
     assert found.seconds_per_step == pytest.approx(0.3 * 0.01) and found.where[0].line == 8

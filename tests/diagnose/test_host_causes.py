@@ -229,3 +229,20 @@ def test_the_profilers_work_is_told_once() -> None:
 
     before, after = (causes(with_stack(n))["profiler-left-on"].evidence["python_s"] for n in (0, 80))
     assert before - after == pytest.approx(0.008, rel=0.02)
+
+
+def test_hooks_within_the_phases() -> None:
+    module = (f"{TORCH}/nn/modules/module.py", 1800, "inner", "")
+    linear = (f"{TORCH}/nn/modules/linear.py", 130, "forward", "")
+    graph = (f"{TORCH}/autograd/graph.py", 860, "_engine_run_backward", "")
+    hook: UserLine = ("watch.py", 12, "record", "self.stats[name] = torch.quantile(output, 0.9).item()")
+    grad_hook: UserLine = ("watch.py", 30, "seen", "norms.append(grad.norm().item())")
+    builder = healthy().stack("forward", 30, STEP, module, hook).stack("forward", 70, STEP, module, linear)
+    builder.stack("backward", 20, ("train.py", 96, "main", "loss.backward()"), graph, grad_hook)
+    builder.stack("backward", 80, ("train.py", 96, "main", "loss.backward()"), graph)
+    assert "host-work" not in causes(builder), "no hook is registered: a forward that was replaced"
+    builder.shape("hook", ("watch.py", 8, "watch", "module.register_forward_hook(record)"), 8)
+    found = causes(builder)["host-work"]
+    assert found.seconds_per_step == pytest.approx(0.3 * 0.01 + 0.2 * 0.01, rel=0.05)
+    assert [w.line for w in found.where] == [12, 30] and "hook" in found.detail
+    assert "every so many steps" in found.advice

@@ -149,10 +149,10 @@ def test_a_search_written_as_a_loop() -> None:
     assert next(iter(found)) == "linear-search" and {w.line for w in found["linear-search"].where} == {44, 45}
 
 
-def epochs(made: int, workers: int = 2, start_s: float = 0.2, folds: int = 1) -> TimelineBuilder:
+def epochs(made: int, workers: int = 2, start_s: float = 0.2, folds: int = 1, residual: float = 0.0) -> TimelineBuilder:
     builder = TimelineBuilder().loader(LOADER, num_workers=workers, batches_per_epoch=25)
     for _ in range(4 * folds):
-        builder.steps(25, lo=start_s, data_wait=0.0002, **COMPUTE)
+        builder.steps(25, lo=start_s, data_wait=0.0002, residual=residual, **COMPUTE)
     return builder.setting("loader_made", LOADER, count=made, workers=workers) if made > 1 else builder
 
 
@@ -165,6 +165,21 @@ def test_loader_rebuilt() -> None:
     folds = epochs(2, folds=5)
     assert "workers-respawned" in causes(folds) and "loader-rebuilt" not in causes(folds), "a loader for each fold"
     assert "loader-rebuilt" in causes(epochs(4, workers=0)) and "worker-startup" not in causes(epochs(4, workers=0))
+
+
+@pytest.mark.parametrize("makes", ["loader = DataLoader(Clips())", "data = Clips()"])
+def test_a_data_set_that_is_made_again_with_its_loader(makes: str) -> None:
+    at: UserLine = (*LOADER[:3], makes) if "DataLoader" in makes else ("train.py", 79, LOADER[2], makes)
+    reads: UserLine = ("train.py", 20, "__init__", "self.clips.append(torch.tensor(row))")
+    builder = epochs(4, workers=0, start_s=0.001, residual=0.03)
+    builder.stack("residual", 80, at, reads).stack("residual", 20, ("train.py", 90, LOADER[2], "total += float(loss)"))
+    found = causes(builder)
+    assert next(iter(found)) == "loader-rebuilt" and "data set and its DataLoader" in found["loader-rebuilt"].detail
+    assert found["loader-rebuilt"].where[0].line == at[1]
+    assert {w.line for w in found["loader-rebuilt"].where} == {at[1], LOADER[1]}
+    assert [w.line for w in found["host-work"].where] == [90], "the rest of the residual"
+    once = epochs(1, workers=0, start_s=0.001, residual=0.03).stack("residual", 80, at, reads)
+    assert "loader-rebuilt" not in causes(once)
 
 
 def uneven(std_over_mean: float, depth: int = 2, each_s: float = 0.02) -> TimelineBuilder:

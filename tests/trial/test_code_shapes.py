@@ -289,6 +289,11 @@ def test_nothing_is_filled_up(body: str) -> None:
         ("gc.set_threshold(10, 2, 2)", "gc"),
         ("sys.setprofile(watch)", "profiler-left-on"),
         ("sys.settrace(None)", ""),
+        ("handles.append(layer.register_forward_hook(record))", "hook"),
+        ("p.register_hook(lambda grad: grads.append(grad))", "hook"),
+        ("model.bert.gradient_checkpointing_enable()", "activation-checkpointing"),
+        ("TrainingArguments('out', gradient_checkpointing=True)", "activation-checkpointing"),
+        ("TrainingArguments('out', gradient_checkpointing=False)", ""),
         ("os.environ['CUDA_VISIBLE_DEVICES'] = '0'", ""),
     ],
 )

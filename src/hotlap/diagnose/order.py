@@ -103,6 +103,11 @@ def _weight(finding: Finding) -> float:
     return max(finding.share, _SPOILING if finding.cause in _SPOILS else 0.0)
 
 
+def _waits(finding: Finding) -> bool:
+    """Whether it is part of the data wait; a data set that is made again with its loader costs time before it."""
+    return finding.cause in _SPLIT and finding.phase != "residual"
+
+
 def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Finding]:
     """Largest first, page faults behind causes of their size. The split of the data wait adds up to at most that wait.
 
@@ -110,15 +115,15 @@ def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Fi
     and its evidence (``shares_wait_with``) says so.
     """
     findings = _told_once(_without_echo(findings), times)
-    split = [f for f in findings if f.cause in _SPLIT]
+    split = [f for f in findings if _waits(f)]
     wait_s = times.phase_s.get("data_wait") or 0.0
     split = _fit(split, wait_s, times)
-    others = [f for f in findings if f.cause not in _SPLIT and f.cause != "too-few-workers"]
+    others = [f for f in findings if not _waits(f) and f.cause != "too-few-workers"]
     told = [f for f in split + others if f.share >= min_share or f.cause in NOT_ABOUT_TIME]
     ordered = _ambient_last(sorted(told, key=lambda f: (-_weight(f), f.cause)))
     workers = next((f for f in findings if f.cause == "too-few-workers"), None)
     if workers is None:
         return ordered
-    after = next((i + 1 for i, f in enumerate(ordered) if f.cause in _SPLIT), 0)
+    after = next((i + 1 for i, f in enumerate(ordered) if _waits(f)), 0)
     at = max(after, sum(1 for f in ordered if f.share > workers.share))
     return [*ordered[:at], workers, *ordered[at:]]

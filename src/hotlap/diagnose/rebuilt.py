@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Where
+from hotlap.records.rows import Frame
 
-__all__ = ["anew_each_step", "times_rebuilt"]
+__all__ = ["anew_each_step", "constructs", "data_set_anew", "times_rebuilt"]
 
 
 EPOCHS_EACH = 3
@@ -24,6 +26,30 @@ def times_rebuilt(view: View) -> int:
             counts.append(int(row.value.get("count") or 0))
     most = max(counts)
     return most if EPOCHS_EACH * most > view.times.epoch_start.count else min(most, 1)
+
+
+def data_set_anew(view: View) -> tuple[float, StackBook]:
+    """Seconds per step in which the data set is constructed again with the loader, and the samples of it.
+
+    Those below the loader's line, or below an ``__init__`` that the function around it calls.
+    """
+    residual = view.stacks.phase("residual")
+    where = view.loader.where if view.loader and times_rebuilt(view) >= 2 else None
+    if where is None or not residual.total():
+        return 0.0, residual.where(lambda sample: False)
+    place = where
+    book = residual.where(lambda sample: constructs(sample, place) is not None)
+    return view.seconds("residual") * book.total() / residual.total(), book
+
+
+def constructs(sample: Sampled, loader: Where) -> Frame | None:
+    """The frame that constructs the data set, of the function that holds the loader's line."""
+    user = sample.user
+    for frame, called in zip(user, (*user[1:], None), strict=True):
+        if (frame.file, frame.func) == (loader.file, loader.function):
+            constructing = called is not None and called.func in ("__init__", "__post_init__")
+            return frame if frame.line == loader.line or constructing else None
+    return None
 
 
 def anew_each_step(view: View) -> list[Where]:

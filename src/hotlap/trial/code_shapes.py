@@ -29,16 +29,19 @@ _OPTIONS = {
     "eval_steps": "validation-cadence", "save_steps": "checkpoint-blocking",
     "every_n_train_steps": "checkpoint-blocking", "detect_anomaly": "autograd-debug",
     "logging_steps": "logging-blocking", "log_every_n_steps": "logging-blocking",
-    "flush_logs_every_n_steps": "logging-blocking",
+    "flush_logs_every_n_steps": "logging-blocking", "gradient_checkpointing": "activation-checkpointing",
+    "profiler": "profiler-left-on",
 }  # fmt: skip
 """Arguments of Lightning's Trainer, ModelCheckpoint and CSVLogger and of transformers' TrainingArguments, and their
 causes."""
 _SWITCHES = {
     "thread-contention": re.compile(r"^os\.(?:environ\[|environ\.setdefault\(|putenv\()'(?:OMP|MKL)_NUM_THREADS'"),
+    "hook": re.compile(r"\.register_(?:\w+_)?hook\("),
     "gc": re.compile(r"^gc\.set_threshold\("),
+    "activation-checkpointing": re.compile(r"^[\w.]+\.gradient_checkpointing_enable\("),
     "profiler-left-on": re.compile(r"^(?:sys|threading)\.set(?:trace|profile)\((?!None\))"),
 }
-"""Statements that switch on what costs time, and that leave no frame behind when it does."""
+"""Statements that switch on what costs time, and that leave no frame of their own behind when it does."""
 _TEXT = 200
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -12,6 +12,8 @@ from hotlap.records.rows import Frame
 CAUSE = "activation-checkpointing"
 
 _CALL = re.compile(r"\bcheckpoint(?:_sequential)?\(")
+_LIBRARY = "torch/utils/checkpoint.py"
+_BACKWARD = "torch/autograd/__init__.py"
 
 
 def _free_frac(view: View) -> float | None:
@@ -26,21 +28,39 @@ def _free_frac(view: View) -> float | None:
     return 1.0 - used / total if used and total else None
 
 
+def _file(frame: Frame) -> str:
+    return frame.file.replace("\\", "/")
+
+
+def _checkpoints(sample: Sampled) -> bool:
+    """Whether torch's checkpoint is at work; a model of a library calls it too."""
+    return any(not frame.user and _file(frame).endswith(_LIBRARY) for frame in sample.frames)
+
+
+def _again(sample: Sampled) -> bool:
+    """Whether a sample below backward is of the second forward, not of the backward that a reentrant one then calls."""
+    if any(frame.func == "forward" for frame in sample.user):
+        return True
+    last = max((i for i, frame in enumerate(sample.frames) if _file(frame).endswith(_LIBRARY)), default=None)
+    return last is not None and not any(_file(frame).endswith(_BACKWARD) for frame in sample.frames[last:])
+
+
 def find(view: View) -> Finding | None:
-    """On the CPU, the user's forwards below backward; on a device, the forward below ``checkpoint(...)`` once more."""
+    """On the CPU, the forwards below backward; on a device, the forward below ``checkpoint(...)`` once more."""
     free = _free_frac(view)
     if free is None or free < view.policy.memory_free_frac:
         return None
 
     def calls(book: StackBook, sample: Sampled) -> bool:
         texts = book.user_texts(sample)
-        return any(_CALL.search(t) and "torch.save" not in t and "load" not in t for t in texts)
+        own = any(_CALL.search(t) and "torch.save" not in t and "load" not in t for t in texts)
+        return own or _checkpoints(sample)
 
     forward, backward = view.stacks.phase("forward"), view.stacks.phase("backward")
     inside = forward.where(lambda sample: calls(forward, sample))
     if not inside.total():
         return None
-    again = backward.where(lambda sample: any(frame.func == "forward" for frame in sample.user))
+    again = backward.where(_again)
     seconds = view.seconds("forward") * inside.total() / forward.total()
     if again.total() and not view.on_device:
         seconds = view.seconds("backward") * again.total() / backward.total()
@@ -48,9 +68,12 @@ def find(view: View) -> Finding | None:
     def call_site(sample: Sampled) -> Frame | None:
         return next((f for f in sample.user if _CALL.search(forward.text(f))), None)
 
-    where = inside.lines(view.policy.max_where, call_site)
+    lines = inside.lines(view.policy.max_where, call_site)
+    where = [*lines, *view.option_where(CAUSE)] or inside.lines(view.policy.max_where)
     evidence = {"memory_free_frac": free, "again_s": seconds, **view.stack_evidence(again if again.total() else inside)}
+    what = "Call the function without torch.utils.checkpoint" if lines else "Switch gradient checkpointing off"
+    at = f" at {where[0].file}:{where[0].line}" if where else ""
     return view.finding(
-        CAUSE, seconds, f"Call the function without torch.utils.checkpoint at {where[0].file}:{where[0].line}: the "
-        "memory is there.", where, detail="forward computed twice", phase="backward", evidence=evidence,
+        CAUSE, seconds, f"{what}{at}: the memory is there.", where, detail="forward computed twice", phase="backward",
+        evidence=evidence,
     )  # fmt: skip

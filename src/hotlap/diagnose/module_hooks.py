@@ -1,0 +1,38 @@
+"""What the script's own hooks cost: functions that modules and tensors call in the forward and the backward."""
+
+from __future__ import annotations
+
+from hotlap.diagnose.stacks import Sampled, StackBook
+from hotlap.diagnose.view import View
+from hotlap.records.rows import Frame
+
+__all__ = ["HOOK", "hook_work"]
+
+HOOK = "hook"
+"""Kind of a shape: a line that registers one. Without any, a function that a module calls is its forward, replaced."""
+
+_PHASES = ("forward", "backward")
+_MODULE = "torch/nn/modules/module.py"
+_GRAPH = ("torch/autograd/graph.py", "torch/autograd/__init__.py", "torch/_tensor.py")
+"""The backward calls hooks from C++ code, so that the frame of the call stands before them."""
+_NO_HOOK = {"forward", "__call__", "__getattr__", "__setattr__", "__init__"}
+
+
+def hook_work(view: View) -> tuple[float, StackBook]:
+    """Seconds per step inside hooks, and the samples of them."""
+    registered = any(shape.kind == HOOK for shape in view.timeline.shapes)
+    book = view.stacks.phase(*_PHASES).where(lambda sample: registered and _in_hook(sample))
+    shares = {phase: view.stacks.phase(phase).part(_in_hook) if registered else 0.0 for phase in _PHASES}
+    return sum(view.seconds(phase) * share for phase, share in shares.items()), book
+
+
+def _in_hook(sample: Sampled) -> bool:
+    return any(
+        frame.user and frame.func not in _NO_HOOK and _calls_hooks(before, sample.phase)
+        for before, frame in zip(sample.frames, sample.frames[1:], strict=False)
+    )
+
+
+def _calls_hooks(frame: Frame, phase: str) -> bool:
+    file = frame.file.replace("\\", "/")
+    return not frame.user and file.endswith(_MODULE if phase == "forward" else (_MODULE, *_GRAPH))
