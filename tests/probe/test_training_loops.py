@@ -202,6 +202,45 @@ def test_validation_that_records_a_graph_is_told(watched: Any) -> None:
     assert event.d["grad_mode"] == 1.0 and event.d["batches"] == 2
 
 
+GRADED = """
+def score(model, batches):
+    return sum((model(x).argmax(1) == y).sum().item() for x, y in batches)
+model, lossf = net(), nn.CrossEntropyLoss()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+train, val = loader(), loader(24)
+for epoch in range(3):
+    for x, y in train:
+        opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    VALIDATE
+"""
+
+
+@pytest.mark.parametrize("validate", ["score(model, val)", "for x, y in val: model(x)"])
+def test_validation_without_eval_and_without_no_grad(watched: Any, validate: str) -> None:
+    timeline, _ = watched(GRADED.replace("VALIDATE", validate))
+    events = [e for e in timeline.event if e.kind == "validation"]
+    assert [e.d["batches"] for e in events][:2] == [3, 3] and all(e.d["grad_mode"] == 1.0 for e in events)
+    assert all(row.s == 8 for row in timeline.step) and phase(timeline, "data_wait") >= 0
+
+
+def test_training_that_goes_on_elsewhere_with_another_loader_is_no_validation(watched: Any) -> None:
+    timeline, _ = watched("""
+    def fine_tune(batches):
+        for x, y in batches:
+            opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader():
+        opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    fine_tune(loader(64))
+    """)
+    assert not [e for e in timeline.event if e.kind == "validation"]
+    assert timeline.n_steps == 12 and all(row.s == 8 for row in timeline.step)
+    assert [row.lo_n for row in timeline.step] == [1, 0, 0, 0, 1, *[0] * 7]
+    assert phase(timeline, "validation") == 0
+    assert [row.value["training"] for row in timeline.setting if row.name == "loader"][-1] is True
+
+
 def test_importing_torch_or_inference_without_training_leaves_no_file(watched: Any) -> None:
     timeline, _ = watched("print(net()(torch.ones(2, 4)).shape)")
     assert timeline is None

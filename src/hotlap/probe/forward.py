@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from threading import get_ident
+from types import CodeType, FrameType
 from typing import Any
 
 from hotlap.probe.batches import batch_samples
@@ -42,6 +43,8 @@ class Forwards:
         self._grad_enabled = ctx.torch.is_grad_enabled
         self._unseen = ctx.torch._C.DisableTorchFunction
         """A context in which no torch function mode or subclass of the script's sees what Hotlap asks."""
+        self._training: set[tuple[tuple[CodeType, int], ...]] = set()
+        """The user's lines, innermost first, that called a root in training."""
         self._kinds: dict[int, tuple[Any, bool]] = {}
         self.plain: dict[int, tuple[Any, bool]] = {}
         """Modules whose graded call needs nothing but its time: weak reference, whether it is a root."""
@@ -91,7 +94,7 @@ class Forwards:
     def _about_to_call(self, module: Any, graded: bool) -> None:
         points = self.points
         if points.validating:
-            if graded and module.training and self.validations.trained(module):
+            if graded and module.training and self.validations.trained(module) and self.validations.trains_again():
                 self.validations.end_by_backward()
         elif not graded:
             fresh = self.loads is not None and self.loads.has_fresh()
@@ -107,12 +110,29 @@ class Forwards:
                         self.rec.detail.never = True  # in brief nobody looks at forwards: the next would not be seen
         else:
             self.rec.sign_of_training()
+            self._graded_call(module, sys._getframe(3))
         if graded and not points.validating:
             key = id(module)
             found = points.roots.get(key)
             if found is None or found() is not module:
                 points.roots[key] = weakref.ref(module)
             self.plain[key] = (points.roots[key], True)
+
+    def _graded_call(self, module: Any, caller: FrameType) -> None:
+        """Remember who trains; batches of no training loader, at lines that never trained, are a validation's."""
+        strange = self.loads is not None and self.loads.strange and self.rec.step_index > 0
+        if id(module) in self.plain and not strange:
+            return
+        chain, frame = [], self.rec.frames.user_frame(caller)
+        while frame is not None:
+            chain.append((frame.f_code, frame.f_lineno))
+            frame = self.rec.frames.user_frame(frame.f_back)
+        known = tuple(chain)
+        if strange and self.rec.cur is None and known not in self._training and self.validations.trained(module):
+            self.loads.strange = False
+            self.validations.begin(caller, False, loose=True)
+        else:
+            self._training.add(known)
 
     def called_in_training(self, module: Any, args: Any, kwargs: Any) -> None:
         """A graded call of a root has returned: where no loader says so, its arguments tell the samples."""
@@ -160,6 +180,7 @@ def install(ctx: Context, validations: Validations) -> Forwards:
                 or rec.step_start is None
                 or points.validating
                 or state.around is not None
+                or state.loads.strange
                 or not graded()
             ):
                 return state.outermost(original, self, args, kwargs)

@@ -41,6 +41,8 @@ class Loads:
         self.training_loader_seen = False
         self.fresh: list[IterState] = []
         """Passes of which no batch was trained on yet."""
+        self.strange = False
+        """Whether one of them is of a loader that no step is known to have trained on."""
         self._fresh_ns = 0
         self.samples = 0
         self.root = 0
@@ -91,7 +93,7 @@ class Loads:
     def take_fresh(self) -> tuple[int, list[IterState]]:
         """A validation takes over what is fresh: its data wait in ns, and its passes."""
         taken = self._fresh_ns, self.fresh
-        self.fresh, self._fresh_ns, self.samples = [], 0, 0
+        self.fresh, self._fresh_ns, self.strange = [], 0, False
         return taken
 
     def give_fresh(self, wait_ns: int, states: list[IterState]) -> None:
@@ -105,6 +107,7 @@ class Loads:
         rec.samples += self.samples
         self.samples = 0
         self.root = 0
+        self.strange = False
         if not self.fresh:
             return
         for state in self.fresh:
@@ -161,6 +164,7 @@ class Loads:
         self.last_samples = samples
         if state.fresh:
             self._fresh_ns += spent
+            self.strange = self.strange or not state.info.training
             if state not in self.fresh:
                 self.fresh.append(state)
 

@@ -1,10 +1,11 @@
 """Where a validation begins and ends.
 
 It begins when a trained module is put in eval mode, or at a forward of one without gradients that reads from a fresh
-loader or is run by a function that says it evaluates. A copy of a trained module (an average of its weights) that is
-put in eval mode begins one in such a function alone, for a teacher may be put in eval mode in every step. It ends when
-the module is put back in train mode, or when training visibly goes on. Only what certainly belonged to the validation
-stays booked on it: batches that training then used are given back.
+loader or is run by a function that says it evaluates. A script may leave `eval()` and `no_grad()` out: it also begins,
+loosely, at a forward with gradients of batches that no step has trained on, at a line that never trained. A copy of a
+trained module (an average of its weights) that is put in eval mode begins one in such a function alone, for a teacher
+may be put in eval mode in every step. It ends when the module is put back in train mode, or when training visibly goes
+on. Only what certainly belonged to the validation stays booked on it: batches that training then used are given back.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ class Validations:
     def _clear(self) -> None:
         self.begun = 0
         self.last = 0
-        self.explicit = self.by_copy = False
+        self.explicit = self.by_copy = self.loose = False
         self.stack: int | None = None
         self.batches = self.wait_ns = self.forward_ns = self.forwards = 0
         self.graded = False
-        self.tail_wait = self.tail_forward = self.tail_batches = 0
+        self.tail_wait = self.tail_forward = self.tail_batches = self.given_back = 0
         self.tail_states: list[Any] = []
         self.tail_known = False
 
@@ -82,8 +83,11 @@ class Validations:
         like = [root for root in found if type(root) is type(module) and self.trained(root)]
         return bool(like) and len(list(parameters_of(module))) in {len(list(parameters_of(root))) for root in like}
 
-    def begin(self, frame: FrameType | None, explicit: bool) -> None:
-        """Open a validation now, unless a phase is open that it would have to interrupt."""
+    def begin(self, frame: FrameType | None, explicit: bool, loose: bool = False) -> None:
+        """Open a validation now, unless a phase is open that it would have to interrupt.
+
+        ``loose``: it may be training after all; what was fetched for it is its own when more is fetched.
+        """
         rec = self.rec
         if rec.brief and rec.hooks.phase(frame) is not None:
             return
@@ -96,17 +100,20 @@ class Validations:
         user = rec.frames.user_frame(frame)
         self.stack = rec.frames.stack(user)
         if not explicit and self.loads is not None:
-            given_back, states = self.loads.take_fresh()
-            rec.acc[DATA_WAIT] -= given_back
-            rec.acc[VALIDATION] += given_back
-            self.begun -= given_back
-            self.wait_ns += given_back
-            self.batches += sum(s.batches for s in states)
-            for state in states:
-                state.for_validation()
+            self.tail_wait, self.tail_states = self.loads.take_fresh()
+            self.tail_batches = sum(s.batches for s in self.tail_states)
+            self.given_back = self.tail_wait
+            if not loose:
+                self._confirm()
+                self.loads.samples = 0
+        self.loose = loose
         self.points.validating = True
         for callback in tuple(self.points.on_validation_begin):
             callback(user)
+
+    def trains_again(self) -> bool:
+        """Whether a forward with gradients of a module in train mode is a step's, and the validation over."""
+        return not self.loose or self.tail_known or not self.tail_batches
 
     def waited(self, state: Any, spent: int, got: bool) -> None:
         """The script took a batch from an iterator (``got``), or learned that there is none, while this is open."""
@@ -132,6 +139,10 @@ class Validations:
             self._confirm()
 
     def _confirm(self) -> None:
+        self.rec.acc[DATA_WAIT] -= self.given_back
+        self.rec.acc[VALIDATION] += self.given_back
+        self.begun -= self.given_back
+        self.given_back = 0
         self.batches += self.tail_batches
         self.wait_ns += self.tail_wait
         self.forward_ns += self.tail_forward
@@ -141,6 +152,10 @@ class Validations:
         self.tail_wait = self.tail_forward = self.tail_batches = 0
         self.tail_known = False
         self.last = self.rec.clock()
+        if self.loose:
+            self.loads.samples = 0
+            if self.rec.detail is not None:
+                self.rec.detail.never = True  # in brief nobody looks at forwards: the next would not be seen
 
     def end_by_train(self) -> None:
         """The module was put back in train mode: all until now was validation, but a training batch already fetched."""
@@ -165,7 +180,7 @@ class Validations:
             return
         rec.acc[VALIDATION] += max(0, at - rec.t0 - rec.gc_ns)
         rec.cur = None
-        rec.acc[DATA_WAIT] += self.tail_wait
+        rec.acc[DATA_WAIT] += self.tail_wait - self.given_back
         rec.acc[FORWARD] += self.tail_forward
         self.points.validating = False
         if self.loads is not None:

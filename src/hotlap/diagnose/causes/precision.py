@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hotlap.diagnose.causes import python_loop, samples_loop
 from hotlap.diagnose.faults import page_faults
+from hotlap.diagnose.module_hooks import hook_work
 from hotlap.diagnose.script import model_facts
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
@@ -29,8 +30,8 @@ def _cpu_bf16(machine: Machine) -> bool:
 def find(view: View) -> Finding | None:
     """A prior only: what a 16-bit type saves depends on the layers, and is measured by the lever.
 
-    Of the time that is computed in large operations: the kernel hands out pages no sooner for it, and the small ones
-    of a Python loop, sample by sample or head by head, take longer by the casts.
+    Of the time that is computed in large operations: the kernel hands out pages no sooner for it, hooks do what they
+    do, and the small ones of a Python loop, sample by sample or head by head, take longer by the casts.
     """
     model = model_facts(view.timeline)
     dtype = str(model.get("dtype") or "").removeprefix("torch.")
@@ -46,7 +47,8 @@ def find(view: View) -> Finding | None:
         prior *= 1.0 - (model.get("stepwise_frac") or 0.0)  # small recurrent layers are slower in bf16 on a CPU
     faults = page_faults(view)
     looped = max((f.evidence["forward_share"] for cause in LOOPS if (f := cause.find(view))), default=0.0)
-    compute_s = max(0.0, view.compute_s * (1.0 - looped) - (faults.seconds if faults is not None else 0.0))
+    other_s = hook_work(view)[0] + (faults.seconds if faults is not None else 0.0)
+    compute_s = max(0.0, view.compute_s * (1.0 - looped) - other_s)
     evidence = {"dtype": dtype, "faster": faster, "compute_s": compute_s, "basis": "prior", "prior": prior}
     advice = (
         "Call torch.set_float32_matmul_precision('high')." if faster == "tf32"
