@@ -21,6 +21,8 @@ from fault_table import Fault
 __all__ = ["TraceML", "marked"]
 
 HEAD = "import traceml_ai as traceml\ntraceml.init(mode='auto')\n"
+NO_VERDICT = "INSUFFICIENT_STEP_TIME_DATA"
+"""It judges only steps all of whose phases it has timed: none of a script that feeds itself without a DataLoader."""
 INPUT = {
     "augment", "collate", "decode", "linear-search", "loader-rebuilt", "parsed-per-sample", "reopened-per-sample",
     "needless-workers", "slow-iterator", "workers-respawned",
@@ -81,7 +83,10 @@ class TraceML:
         (site / "here.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
 
     def judge(self, fault: Fault, cwd: Path) -> dict[str, Any] | None:
-        """Its verdict on one script, and whether that is the right part of the step; None when it cannot be asked."""
+        """Its verdict on one script, and whether that is the right part of the step; None when it cannot be asked.
+
+        ``right`` is None where it gives no verdict.
+        """
         source = marked(fault.script.read_text())
         if source is None:
             return None
@@ -95,7 +100,7 @@ class TraceML:
         if not found:
             raise RuntimeError(f"TraceML left no summary on {fault.name}: {done.stderr[-2000:]}")
         kind = json.loads(found[-1].read_text())["primary_diagnosis"]["kind"]
-        return {"kind": kind, "right": kind == wanted(fault)}
+        return {"kind": kind, "right": None if kind == NO_VERDICT else kind == wanted(fault)}
 
 
 def wanted(fault: Fault) -> str:

@@ -4,6 +4,7 @@
     python bench/faults.py [--budget 225s] [--save]          also `hotlap speedup` beside the fix by hand
 
     python bench/faults.py --rows FILE                       go on where a run that was cut off stopped
+    python bench/faults.py --rows FILE --diagnose-only       diagnose what FILE holds anew; what was gained stays
     python bench/faults.py --rows FILE --measured --save     sum up what FILE holds; nothing is run
 
 The whole suite takes hours. bench/results/faults.jsonl holds the rows measured so far, each with its day and machine;
@@ -59,12 +60,7 @@ def examine(fault: Fault, args: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="fault-") as name:
         cwd = Path(name)
         steps_per_s(fault.script, cwd, 40)
-        findings = in_quiet(f"{fault.name}, diagnose", args, lambda: diagnosed(fault, cwd))
-        row: dict[str, Any] = {"findings": findings, "levers": fault.levers}
-        if fault.healthy:
-            row["alone"] = left_alone(findings)
-        else:
-            row["cause"], row["line"], row["herring"] = first_right(fault, findings)
+        row = diagnosis(fault, args, cwd) | {"levers": fault.levers}
         if args.diagnose_only or not (fault.healthy or fault.levers):
             return row  # nothing to recover without touching the code
         row["speedup"] = in_quiet(f"{fault.name}, speedup", args, lambda: speedup(fault, cwd, args.budget))
@@ -78,6 +74,25 @@ def examine(fault: Fault, args: argparse.Namespace) -> dict[str, Any]:
             row["by_hand"] = together(rounds)
             row["share"] = row["speedup"]["ratio"] / row["by_hand"]["ratio"]
         return row
+
+
+def diagnosis(fault: Fault, args: argparse.Namespace, cwd: Path) -> dict[str, Any]:
+    """What is found in one script, and whether it is right."""
+    findings = in_quiet(f"{fault.name}, diagnose", args, lambda: diagnosed(fault, cwd))
+    if fault.healthy:
+        return {"findings": findings, "alone": left_alone(findings)}
+    cause, line, herring = first_right(fault, findings)
+    return {"findings": findings, "cause": cause, "line": line, "herring": herring}
+
+
+def diagnosed_anew(fault: Fault, row: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """A row that was measured before with what is found now, and the day; what was gained stays."""
+    with tempfile.TemporaryDirectory(prefix="fault-") as name:
+        steps_per_s(fault.script, Path(name), 40)
+        new = row | diagnosis(fault, args, Path(name)) | {"diagnosed": facts()["date"]}
+    if fault.healthy and "speedup" in row:
+        new["alone"] = new["alone"] and row["speedup"]["ratio"] == 1.0
+    return new
 
 
 def judged(fault: Fault, traceml: TraceML) -> Any:
@@ -130,9 +145,10 @@ def score(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "recovered": math.exp(sum(math.log(row["share"]) for row in treated) / len(treated)) if treated else None,
         "treated": len(treated),
     }
-    judged = [row["traceml"] for row in rows.values() if row.get("traceml")]
-    figures["traceml_phase"] = share_of([row for row in judged if row["right"] is not None], "right")
-    figures["traceml_judged"] = len(judged)
+    asked = [row["traceml"] for row in rows.values() if row.get("traceml")]
+    judged = [verdict for verdict in asked if verdict["right"] is not None]
+    figures["traceml_phase"] = share_of(judged, "right")
+    figures["traceml_judged"], figures["traceml_silent"] = len(judged), len(asked) - len(judged)
     return figures
 
 
@@ -182,6 +198,8 @@ def main() -> None:
             known = done.get(fault.name)
             try:
                 row = rows[fault.name] = dict(known or examine(fault, args) | facts())
+                if known and args.diagnose_only and known.get("diagnosed") != facts()["date"]:
+                    row = rows[fault.name] = diagnosed_anew(fault, row, args)
             except Restless:
                 not_run.append(fault.name)
                 continue
@@ -202,7 +220,8 @@ def main() -> None:
     counts = f"scripts: {len(rows)}, skipped: {len(skipped)}, not run: {len(not_run)}"
     print(f"red herrings taken: {figures['herrings_taken']}; {counts}")
     if figures["traceml_phase"] is not None:
-        print(f"TraceML: {100 * figures['traceml_phase']:.0f} % right phase of {figures['traceml_judged']}; no lines")
+        share, silent = 100 * figures["traceml_phase"], figures["traceml_silent"]
+        print(f"TraceML: {share:.0f} % right phase of {figures['traceml_judged']}; no verdict on {silent}; no lines")
 
 
 if __name__ == "__main__":

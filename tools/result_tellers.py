@@ -116,8 +116,8 @@ def _faults(document: dict[str, Any]) -> Told:
         words = f"{units.share(score['recovered'])}, geometric mean of {score['treated']} scripts"
         found.append(("of the speedup by hand, without touching the code", f"{words} (wanted: {wanted['recovered']})"))
     if score["traceml_judged"]:
-        words = f"{units.share(score['traceml_phase'])} of {score['traceml_judged']}, and no line"
-        found.append(("right phase, by TraceML", words))
+        words = f"{units.share(score['traceml_phase'])} of {score['traceml_judged']} scripts, and no line"
+        found.append(("right part of the step, by TraceML", f"{words}; no verdict on {score['traceml_silent']} others"))
     found += [(name, _fault(row)) for name, row in f["scripts"].items()]
     left = ", ".join(f["not_run"])
     return Told(found, after=f"{len(f['scripts'])} scripts. " + (f"**Not measured: {left}.**" if left else ""))

@@ -1,4 +1,4 @@
-"""Tensors that grow by concatenation, by syntax: in a loop, with each call of a method, handed through a function."""
+"""Tensors that are put together anew to grow, by syntax: in a loop, with each call of a method, through a function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Found = Iterator[tuple[ast.stmt, str]]
 
 
 def _joined(value: ast.expr) -> list[ast.expr]:
-    """What ``torch.cat([a, b])`` and its kin put together; empty where it is no such call."""
+    """What ``torch.cat([a, b])`` and its kin put together, cut to a length or not; empty where it is no such call."""
+    value = value.value if isinstance(value, ast.Subscript) else value
     if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
         return []
     module = value.func.value
@@ -79,9 +80,10 @@ def _root(target: ast.expr) -> str:
 def growing_by_calls(tree: ast.Module) -> Callable[[Sequence[ast.AST]], Found]:
     """``self.x = torch.cat([self.x, ...])``: what outlives a call grows with each one, wherever the loop is.
 
+    One that is cut to a length is still copied whole each time.
+
     The function returned looks at the nodes of one function's body.
     """
-    cut = _cut_to_length(tree)
     lasting = {"self"} | {
         n.id for s in tree.body for n in ast.walk(s)
         if isinstance(s, ast.Assign | ast.AnnAssign) and isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
@@ -94,20 +96,10 @@ def growing_by_calls(tree: ast.Module) -> Callable[[Sequence[ast.AST]], Found]:
             kept = isinstance(target, ast.Attribute)
             kept = kept or (isinstance(target, ast.Subscript) and _root(target) in lasting - local)
             kept = kept or (isinstance(target, ast.Name) and target.id in outer)
-            if kept and ast.unparse(target) not in cut:
+            if kept:
                 yield node, ast.unparse(target)
 
     return find
-
-
-def _cut_to_length(tree: ast.Module) -> set[str]:
-    """What some line of the file makes a part of itself: ``self.x = self.x[-n:]``."""
-    return {
-        ast.unparse(target)
-        for node in ast.walk(tree) if isinstance(node, ast.Assign)
-        for target, value in _pairs(node)
-        if isinstance(value, ast.Subscript) and ast.unparse(value.value) == ast.unparse(target)
-    }  # fmt: skip
 
 
 def growing_arguments(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, str]]:
