@@ -203,6 +203,17 @@ def test_prefetch_depth() -> None:
     assert "prefetch-depth" not in causes(uneven(1.2, each_s=0.06)), "too slow on the mean: no queue helps"
 
 
+def test_the_start_of_short_epochs_is_no_unevenness() -> None:
+    builder = uneven(1.2)
+    for _ in range(9):
+        builder.steps(10, lo=0.0, data_wait=0.006, **COMPUTE)
+    assert "prefetch-depth" in causes(builder)
+    short = uneven(1.2)
+    for _ in range(9):
+        short.steps(1, lo=0.05, data_wait=0.006, **COMPUTE).steps(9, data_wait=0.006, **COMPUTE)
+    assert "prefetch-depth" not in causes(short)
+
+
 def cold(**more: Any) -> TimelineBuilder:
     return waiting(**more).loads(100, 0.02, decode=0.01, cpu=0.004, read_bytes=100 * 32 * 60_000)
 

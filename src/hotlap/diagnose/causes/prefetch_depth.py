@@ -11,6 +11,9 @@ from hotlap.records.rows import Load
 
 CAUSE = "prefetch-depth"
 
+_QUEUES = 8
+"""An epoch of fewer queues' batches is mostly its start, when every worker's first batches are slow ones."""
+
 
 def _unevenness(rows: list[Load]) -> float | None:
     """Standard deviation over mean of the batches' load times; None where their squares were not told."""
@@ -30,7 +33,9 @@ def find(view: View) -> Finding | None:
         return None
     if handing_over_s(view) > 0.0:
         return None  # slow batches make a step wait for their loading, and no longer than that
-    depth = loader.prefetch_factor or 2
+    depth, every = loader.prefetch_factor or 2, view.times.epoch_start.every
+    if every is not None and every < _QUEUES * depth * view.workers:
+        return None
     uneven = _unevenness([row for worker in view.timeline.workers for row in worker.load if row.t >= view.start_ns])
     if uneven is None or uneven < view.policy.uneven_batches or depth >= view.policy.deep_prefetch:
         return None
