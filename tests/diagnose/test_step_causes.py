@@ -151,6 +151,8 @@ def test_optimizer_loop() -> None:
     assert "optimizer-loop" not in causes(adam(0.005, fused=True))
     assert "optimizer-loop" not in causes(adam(0.0003))
     assert "optimizer-loop" not in causes(adam(0.005, tensors=2))
+    tables = causes(adam(0.005, tensors=2, parameters=9_600_000))["optimizer-loop"]
+    assert "9,600,000 parameters" in tables.detail and "fused=True" in tables.advice and "foreach" not in tables.advice
 
 
 def looping(header: str, calls: float, forward: float = 0.01) -> TimelineBuilder:

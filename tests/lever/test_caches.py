@@ -363,3 +363,11 @@ def test_a_cache_takes_a_mib_or_more_and_no_more_than_the_machine_has(lever: Any
     assert "the machine's 1073741824" in (lever.check({"max_bytes": (1 << 30) + 1}, machine) or "")
     assert "at least" in (lever.check({"max_bytes": (1 << 20) - 1}, machine) or "")
     assert lever.check({"max_bytes": True}, machine) and lever.check({}, machine)
+
+
+def test_a_data_set_that_is_not_cached_says_why(tmp_path: Path) -> None:
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 20})
+        list(torch.utils.data.DataLoader(GlobalDraw()))
+    assert target.changes == 0
+    assert target.reasons == ["samples of GlobalDraw may change between draws (__getitem__ uses random)"]

@@ -27,7 +27,7 @@ def choose(trial: Trial, min_gain: float = MIN_GAIN) -> Choice:
     if trial.status == "refused":
         return Choice(False, f"refused: {trial.reason}" if trial.reason else "refused")
     if trial.status == "no-effect":
-        return Choice(False, "no effect: it found nothing to change" + (f" ({trial.reason})" if trial.reason else ""))
+        return Choice(False, f"no effect: {trial.reason or 'it found nothing to change'}")
     found = trial.interval
     if found is None:
         return Choice(False, f"not measured: {trial.reason or 'too few undisturbed windows'}")

@@ -1,4 +1,4 @@
-"""optimizer-loop: the optimizer updates parameter by parameter."""
+"""optimizer-loop: the optimizer updates parameter by parameter, in several passes over memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,33 @@ from hotlap.records.findings import Finding
 CAUSE = "optimizer-loop"
 
 
-def _loops(value: dict[str, Any], on_device: bool, policy_tensors: int) -> bool:
+_PASSES = ("Adam", "AdamW")
+"""A step of these is five operations on whole tensors, one after the other; fused it is one pass over memory."""
+_LARGE = 1_000_000
+"""Parameters that no cache holds (with gradients and both moments, 16 MB)."""
+
+
+def _many(value: dict[str, Any], view: View) -> bool:
+    return (value.get("tensors") or 0) >= view.policy.optimizer_min_tensors
+
+
+def _large(value: dict[str, Any], view: View) -> bool:
+    large = (value.get("parameters") or 0) >= _LARGE
+    return large and not view.on_device and value.get("class") in _PASSES
+
+
+def _loops(value: dict[str, Any], view: View) -> bool:
     """torch takes foreach by itself on accelerators only, unless told otherwise."""
-    if value.get("fused") or (value.get("tensors") or 0) < policy_tensors:
+    if value.get("fused") or not (_many(value, view) or _large(value, view)):
         return False
     foreach = value.get("foreach")
-    return foreach is False or (foreach is None and not on_device)
+    return foreach is False or (foreach is None and not view.on_device)
 
 
 def find(view: View) -> Finding | None:
-    """Optimizers without fused or foreach over many tensors: part of the optimizer phase, by a prior."""
+    """Optimizers without fused or foreach over many or large tensors: part of the optimizer phase, by a prior."""
     rows = optimizer_rows(view.timeline)
-    looping = [r for r in rows if _loops(r.value, view.on_device, view.policy.optimizer_min_tensors)]
+    looping = [r for r in rows if _loops(r.value, view)]
     if not looping:
         return None
     prior = view.policy.optimizer_prior
@@ -31,8 +46,13 @@ def find(view: View) -> Finding | None:
     where = view.setting_where(row) or view.stacks.phase("optimizer").lines(1)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     name, tensors = row.value.get("class") or "the optimizer", row.value.get("tensors")
-    evidence = {"tensors": tensors, "optimizer_s": view.seconds("optimizer"), "basis": "prior", "prior": prior}
+    large = "" if _many(row.value, view) else f" of {row.value['parameters']:,} parameters"
+    evidence = {
+        "tensors": tensors, "parameters": row.value.get("parameters"), "optimizer_s": view.seconds("optimizer"),
+        "basis": "prior", "prior": prior,
+    }  # fmt: skip
+    fused = "fused=True" if large else "fused=True (or foreach=True)"
     return view.finding(
-        CAUSE, seconds, f"Pass fused=True (or foreach=True) to {name}{at}: it updates {tensors} tensors one by one.",
-        where, detail=f"{name}, {tensors} tensors one by one", phase="optimizer", evidence=evidence,
+        CAUSE, seconds, f"Pass {fused} to {name}{at}: it updates {tensors} tensors{large} one by one.", where,
+        detail=f"{name}, {tensors} tensors{large} one by one", phase="optimizer", evidence=evidence,
     )  # fmt: skip

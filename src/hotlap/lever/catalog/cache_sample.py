@@ -31,7 +31,7 @@ from hotlap.lever.file_cache import FileCache
 from hotlap.lever.gains import bounded, load_seconds, step_with_loader
 from hotlap.lever.gathered import GatheredDataset, base_of, fetch_gathered
 from hotlap.lever.kept_samples import KeptSamples
-from hotlap.lever.purity import IN_PLACE_OF
+from hotlap.lever.purity import IN_PLACE_OF, impure_reason
 from hotlap.lever.sample_proof import proven
 from hotlap.lever.sample_table import SampleTables
 from hotlap.records.edits import Edit
@@ -49,6 +49,9 @@ TREATS = (
 PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
+
+
+_DRAWN = "they did when drawn twice, or what they come from cannot be watched"
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -112,6 +115,7 @@ def apply(target: Target, setting: Setting) -> None:
         draw = functools.partial(own, dataset)
         witness = proven(dataset, draw)
         if witness is None:
+            target.unfit(f"samples of {kind.__name__} may change between draws ({impure_reason(dataset) or _DRAWN})")
             return
         if not len(kept):
             fetch_gathered(target, choose)
