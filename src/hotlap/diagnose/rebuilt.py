@@ -1,4 +1,4 @@
-"""Whether the training loader is constructed anew each epoch."""
+"""Whether the training loader is constructed anew each epoch, and its data set with it."""
 
 from __future__ import annotations
 

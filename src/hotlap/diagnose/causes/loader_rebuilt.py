@@ -1,4 +1,4 @@
-"""loader-rebuilt: the DataLoader is constructed anew each epoch."""
+"""loader-rebuilt: the DataLoader is constructed anew each epoch, or the data set with it."""
 
 from __future__ import annotations
 
