@@ -197,9 +197,10 @@ def main() -> None:
                 continue
             known = done.get(fault.name)
             try:
-                row = rows[fault.name] = dict(known or examine(fault, args) | facts())
+                row = dict(known or examine(fault, args) | facts())
                 if known and args.diagnose_only and known.get("diagnosed") != facts()["date"]:
-                    row = rows[fault.name] = diagnosed_anew(fault, row, args)
+                    row = diagnosed_anew(fault, row, args)
+                rows[fault.name] = row
             except Restless:
                 not_run.append(fault.name)
                 continue

@@ -192,7 +192,8 @@ def test_activation_checkpointing_by_a_library() -> None:
     linear = ("/e/site-packages/torch/nn/modules/linear.py", 130, "forward", "")
     nested = ("/e/site-packages/torch/autograd/__init__.py", 360, "backward", "")
     seen = healthy().stack("forward", 50, fit, library, linear).ticks(2, rss=2**30)
-    seen.stack("backward", 30, fit, library, linear).stack("backward", 10, fit, library, nested)
+    module = ("/e/site-packages/torch/nn/modules/module.py", 1800, "_call_impl", "")
+    seen.stack("backward", 30, fit, library, module, module, linear).stack("backward", 10, fit, library, nested)
     seen.stack("backward", 60, fit, nested)
     assert causes(seen)["activation-checkpointing"].where[0].line == 9, "the line that runs the trainer"
     seen.shape("activation-checkpointing", ("train.py", 4, "main", "gradient_checkpointing=True,"), 4)

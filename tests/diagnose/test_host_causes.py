@@ -246,3 +246,13 @@ def test_hooks_within_the_phases() -> None:
     assert found.seconds_per_step == pytest.approx(0.3 * 0.01 + 0.2 * 0.01, rel=0.05)
     assert [w.line for w in found.where] == [12, 30] and "hook" in found.detail
     assert "every so many steps" in found.advice
+
+
+def test_a_forward_that_is_wrapped_or_replaced_is_no_hook() -> None:
+    module = (f"{TORCH}/nn/modules/module.py", 1800, "_call_impl", "")
+    wrapper: UserLine = ("net.py", 5, "timed", "return forward(*args)")
+    forward: UserLine = ("net.py", 12, "forward", "return self.head(x)")
+    for inside in ([forward], [module]):
+        builder = healthy().stack("forward", 90, STEP, module, wrapper, *inside)
+        builder.shape("hook", ("cam.py", 8, "watch", "module.register_forward_hook(record)"), 8)
+        assert "host-work" not in causes(builder)

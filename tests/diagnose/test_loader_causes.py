@@ -178,6 +178,9 @@ def test_a_data_set_that_is_made_again_with_its_loader(makes: str) -> None:
     assert found["loader-rebuilt"].where[0].line == at[1]
     assert {w.line for w in found["loader-rebuilt"].where} == {at[1], LOADER[1]}
     assert [w.line for w in found["host-work"].where] == [90], "the rest of the residual"
+    later: UserLine = ("train.py", 95, LOADER[2], "state = Matcher(x)")
+    per_step = epochs(4, workers=0, start_s=0.001, residual=0.03).stack("residual", 80, later, reads)
+    assert causes(per_step)["host-work"].where[0].line == 20, "made in each step, after the loader"
     once = epochs(1, workers=0, start_s=0.001, residual=0.03).stack("residual", 80, at, reads)
     assert "loader-rebuilt" not in causes(once)
 

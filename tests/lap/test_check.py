@@ -14,6 +14,7 @@ import pytest
 from hotlap.cli.commands import check as command
 from hotlap.cli.main import main
 from hotlap.lap import check as lap_check
+from hotlap.lap.launches import Launches
 from hotlap.lap.revision import at_revision, find_revision
 from hotlap.records.check import Check
 from hotlap.records.codec import loads
@@ -59,11 +60,17 @@ def test_a_first_launch_that_met_pauses_by_chance_is_measured_again(monkeypatch:
 
     def measured(session: Any, incumbent: Any, candidate: Any, question: Any) -> Trial:
         with_cycle.append(session.cycle.steps)
-        return Trial("check", {}, "failed")
+        return Trial("check", {}, statuses[len(with_cycle) - 1])
 
     monkeypatch.setattr(lap_check, "measure", measured)
+    monkeypatch.setattr(Launches, "go_on", lambda *given: None)
+    statuses = ["measured", "measured"]
     lap_check._measured(session, lambda label, launch: arm)  # type: ignore[arg-type, return-value]
     assert with_cycle == [1, 20]
+    with_cycle.clear()
+    session.cycle, statuses = Cycle(), ["measured", "failed"]
+    found = lap_check._measured(session, lambda label, launch: arm)  # type: ignore[arg-type, return-value]
+    assert with_cycle == [1, 20] and found.status == "measured" and session.cycle == Cycle(), "too short for whole ones"
 
 
 @pytest.mark.flaky(reruns=2)  # one launch of each, on whatever machine this is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from types import CodeType
@@ -10,15 +11,17 @@ from typing import Any
 from hotlap.probe.frames import FrameTable
 from hotlap.records.rows import Frame, Stack
 
+LIBRARY = os.path.dirname(os.__file__)
 NEST = "def {name}(call):\n    return call()\n"
 
 
 def library(name: str, call: Any) -> Any:
-    """``call`` called by a function of that name in a library."""
+    """``call`` called by a function of that name in a library, or of ``file:name``; ``user:name``: of the user's."""
     scope: dict[str, Any] = {}
-    file = os.path.join(os.path.dirname(os.__file__), "trainer.py")
+    path, _, name = name.rpartition(":")
+    file = "/home/user/train.py" if path == "user" else os.path.join(LIBRARY, path or "trainer.py")
     exec(compile(NEST.format(name=name), file, "exec"), scope)
-    return lambda: scope[name](call)
+    return functools.partial(scope[name], call)
 
 
 def kept(*names: str) -> list[str]:
@@ -37,7 +40,15 @@ def kept(*names: str) -> list[str]:
     call()
     functions = {row.id: row.func for row in rows if isinstance(row, Frame)}
     (stack,) = [row for row in rows if isinstance(row, Stack)]
-    return [functions[f] for f in stack.f if functions[f] != "<lambda>"]
+    return [functions[f] for f in stack.f]
+
+
+def test_the_caller_of_a_hook_and_torchs_checkpoint_are_kept() -> None:
+    calls, checkpoint = "torch/nn/modules/module.py:inner", "torch/utils/checkpoint.py:checkpoint"
+    numpy = ("percentile", "_quantile", "partition")
+    assert kept("run", calls, "user:record", *numpy) == ["inner", "record", *numpy]
+    assert kept("run", calls, "user:forward", *numpy) == ["forward", *numpy], "there are many of these"
+    assert kept("run", checkpoint, "a", "b", "c") == ["checkpoint", "a", "b", "c"]
 
 
 def test_what_tells_is_kept_however_far_in_the_stack_is() -> None:

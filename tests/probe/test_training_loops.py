@@ -241,6 +241,36 @@ def test_training_that_goes_on_elsewhere_with_another_loader_is_no_validation(wa
     assert [row.value["training"] for row in timeline.setting if row.name == "loader"][-1] is True
 
 
+def test_a_teacher_in_a_second_stage_is_no_validation_and_the_line_is_known_from_then_on(watched: Any) -> None:
+    timeline, _ = watched("""
+    model, teacher, lossf = net(), net(), nn.MSELoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader():
+        opt.zero_grad(); model(x).mean().backward(); opt.step()
+    for epoch in range(3):
+        for x, y in loader(24):
+            out = model(x)
+            with torch.no_grad(): goal = teacher(x)
+            opt.zero_grad(); lossf(out, goal).backward(); opt.step()
+    """)
+    assert not [e for e in timeline.event if e.kind == "validation"] and phase(timeline, "validation") == 0
+    assert all(row.s == 8 for row in timeline.step) and timeline.n_steps == 13
+    assert [row.lo_n for row in timeline.step] == [1, 0, 0, 0, *[1, 0, 0] * 3]
+
+
+def test_the_pass_after_a_graded_validation_is_training(watched: Any) -> None:
+    timeline, _ = watched(GRADED.replace("range(3)", "range(4)").replace("VALIDATE", "score(model, val)"))
+    assert [row.lo_n for row in timeline.step] == [1, 0, 0, 0] * 4
+    assert [row.value["training"] for row in timeline.setting if row.name == "loader"][:2] == [True, False]
+    early = "for i, (x, y) in enumerate(val):\n        if i == 2: break\n        model(x)"
+    timeline, _ = watched(GRADED.replace("VALIDATE", early))
+    events = [e for e in timeline.event if e.kind == "validation"]
+    assert len(events) >= 2 and all(row.s == 8 for row in timeline.step), "a validation that stops early stays one"
+    made = GRADED.replace("for x, y in train", "for x, y in loader()").replace("VALIDATE", "score(model, val)")
+    timeline, _ = watched(made)
+    assert all(row.s == 8 for row in timeline.step), "where the training loader is made anew"
+
+
 def test_importing_torch_or_inference_without_training_leaves_no_file(watched: Any) -> None:
     timeline, _ = watched("print(net()(torch.ones(2, 4)).shape)")
     assert timeline is None

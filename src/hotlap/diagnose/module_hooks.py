@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 from hotlap.records.rows import Frame
@@ -27,10 +29,12 @@ def hook_work(view: View) -> tuple[float, StackBook]:
 
 
 def _in_hook(sample: Sampled) -> bool:
-    return any(
-        frame.user and frame.func not in _NO_HOOK and _calls_hooks(before, sample.phase)
-        for before, frame in zip(sample.frames, sample.frames[1:], strict=False)
-    )
+    """Not a forward that is wrapped or replaced: in there modules are called, or the user's forward."""
+    frames = sample.frames
+    for i, (before, frame) in enumerate(pairwise(frames), 2):
+        if frame.user and frame.func not in _NO_HOOK and _calls_hooks(before, sample.phase):
+            return not any(f.func == "forward" if f.user else _calls_hooks(f, "forward") for f in frames[i:])
+    return False
 
 
 def _calls_hooks(frame: Frame, phase: str) -> bool:

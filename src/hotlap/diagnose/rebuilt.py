@@ -31,7 +31,7 @@ def times_rebuilt(view: View) -> int:
 def data_set_anew(view: View) -> tuple[float, StackBook]:
     """Seconds per step in which the data set is constructed again with the loader, and the samples of it.
 
-    Those below the loader's line, or below an ``__init__`` that the function around it calls.
+    Those below the loader's line, or below an ``__init__`` that the function around it calls before.
     """
     residual = view.stacks.phase("residual")
     where = view.loader.where if view.loader and times_rebuilt(view) >= 2 else None
@@ -47,8 +47,8 @@ def constructs(sample: Sampled, loader: Where) -> Frame | None:
     user = sample.user
     for frame, called in zip(user, (*user[1:], None), strict=True):
         if (frame.file, frame.func) == (loader.file, loader.function):
-            constructing = called is not None and called.func in ("__init__", "__post_init__")
-            return frame if frame.line == loader.line or constructing else None
+            makes = called is not None and called.func in ("__init__", "__post_init__")
+            return frame if frame.line == loader.line or (makes and frame.line < loader.line) else None
     return None
 
 

@@ -17,7 +17,7 @@ from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import OF_BASELINE, Trial
 from hotlap.trial.arm import Arm
-from hotlap.trial.pauses import find_cycle
+from hotlap.trial.pauses import Cycle, find_cycle
 
 __all__ = ["check"]
 
@@ -74,8 +74,12 @@ def _measured(session: Session, make: MakeArm) -> Trial:
     pairs = session.options.seeds
     session.stage = f"check: launch 1 of {pairs}"
     first = _first(session, make)
-    if session.cycle.steps > 1:  # its windows met the script's own pauses by chance
-        first = _first(session, make)
+    if first.status == "measured" and session.cycle.steps > 1:  # its windows met the script's own pauses by chance
+        again = _first(session, make)
+        if again.status == "measured":
+            first = again
+        else:  # too short a run for windows of whole cycles
+            session.cycle = Cycle()
     launches = Launches(first, per_sample=_other_batch(first))
     if first.status == "measured":
         launches.go_on(session, make, pairs, 0.97)

@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from hotlap.probe.batches import batch_samples
@@ -43,8 +43,6 @@ class Forwards:
         self._grad_enabled = ctx.torch.is_grad_enabled
         self._unseen = ctx.torch._C.DisableTorchFunction
         """A context in which no torch function mode or subclass of the script's sees what Hotlap asks."""
-        self._training: set[tuple[tuple[CodeType, int], ...]] = set()
-        """The user's lines, innermost first, that called a root in training."""
         self._kinds: dict[int, tuple[Any, bool]] = {}
         self.plain: dict[int, tuple[Any, bool]] = {}
         """Modules whose graded call needs nothing but its time: weak reference, whether it is a root."""
@@ -128,11 +126,12 @@ class Forwards:
             chain.append((frame.f_code, frame.f_lineno))
             frame = self.rec.frames.user_frame(frame.f_back)
         known = tuple(chain)
-        if strange and self.rec.cur is None and known not in self._training and self.validations.trained(module):
+        validations = self.validations
+        if strange and self.rec.cur is None and known not in validations.trains_at and validations.trained(module):
             self.loads.strange = False
-            self.validations.begin(caller, False, loose=True)
+            validations.begin(caller, False, known)
         else:
-            self._training.add(known)
+            validations.trains_at.add(known)
 
     def called_in_training(self, module: Any, args: Any, kwargs: Any) -> None:
         """A graded call of a root has returned: where no loader says so, its arguments tell the samples."""

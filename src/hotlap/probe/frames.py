@@ -22,7 +22,10 @@ MAX_STACKS = 2000
 """Distinct stacks; what comes later is counted under one stack named "other"."""
 LIBRARY_FRAMES = 3
 TELLING_FRAMES = 2
-"""Further ones of libraries: those that :mod:`hotlap.records.trainer_calls` names."""
+"""Further ones of libraries: those that :mod:`hotlap.records.trainer_calls` names, and torch's checkpoint."""
+_CHECKPOINT = os.path.join("torch", "utils", "checkpoint.py")
+_CALLS_HOOKS = (os.path.join("torch", "nn", "modules", "module.py"), os.path.join("torch", "autograd", "graph.py"))
+"""Kept where they call a function of the user's that is no forward: a hook."""
 
 
 def _library_roots() -> tuple[str, ...]:
@@ -143,10 +146,14 @@ class FrameTable:
     def _new_stack(self, walk: list[FrameType]) -> int:
         kept: list[int] = []
         library = telling = 0
+        called = ""  # the user's function that this frame called, where it is no forward
         for frame in walk:
-            kind = self.kind(frame.f_code)
-            if kind == 0 and library >= LIBRARY_FRAMES:
-                if telling >= TELLING_FRAMES or not _is_telling(frame.f_code.co_name):
+            code = frame.f_code
+            kind, hook = self.kind(code), bool(called) and code.co_filename.endswith(_CALLS_HOOKS)
+            called = code.co_name if kind == 1 and code.co_name != "forward" else ""
+            if kind == 0 and library >= LIBRARY_FRAMES and not hook:
+                tells = _is_telling(code.co_name) or code.co_filename.endswith(_CHECKPOINT)
+                if telling >= TELLING_FRAMES or not tells:
                     continue
                 telling += 1
             library += kind == 0

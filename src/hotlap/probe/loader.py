@@ -98,8 +98,10 @@ class Loads:
 
     def give_fresh(self, wait_ns: int, states: list[IterState]) -> None:
         """A validation gives back batches that were not its own."""
-        self._fresh_ns += wait_ns
-        self.fresh.extend(s for s in states if s not in self.fresh)
+        back = [s for s in states if s.fresh and s not in self.fresh]
+        if back:
+            self._fresh_ns += wait_ns
+            self.fresh.extend(back)
 
     def confirm(self) -> None:
         """A backward: what was fetched is trained on."""
@@ -120,16 +122,8 @@ class Loads:
                 rec.lo_n += 1
                 self._starts += 1
                 if self._starts <= MAX_EVENTS:
-                    rec.emit(
-                        Event(
-                            "loader_start",
-                            rec.clock(),
-                            state.start_ns,
-                            rec.step_index,
-                            state.stack,
-                            {"loader": float(state.info.number)},
-                        )
-                    )
+                    number = {"loader": float(state.info.number)}
+                    rec.emit(Event("loader_start", rec.clock(), state.start_ns, rec.step_index, state.stack, number))
                 state.start_ns = 0
         self.fresh = []
         self._fresh_ns = 0
@@ -157,14 +151,16 @@ class Loads:
             state.start_ns += spent if in_workers else max(0, state.indices_ns - begun)
         if self.ctx.points.validating:
             self.validations.waited(state, spent, True)
-            if state.info.training:
+            if state.info.training or self.validations.chain is not None:
                 self.samples = samples
             return
         self.samples += samples
         self.last_samples = samples
         if state.fresh:
             self._fresh_ns += spent
-            self.strange = self.strange or not state.info.training
+            if not state.info.training and not self.strange:
+                self.strange = True
+                self.rec.look_closely()
             if state not in self.fresh:
                 self.fresh.append(state)
 
@@ -191,6 +187,9 @@ class Loads:
     def begin_pass(self, loader: Any, make: Callable[[Any], Any]) -> Any:
         """Run the script's ``iter(loader)``, timed."""
         rec, points = self.rec, self.ctx.points
+        known = self.infos.get(id(loader))
+        if points.validating and known is not None and known.training and known.loader() is loader:
+            self.validations.end_by_pass()
         validating = points.validating
         for callback in tuple(points.on_loader):  # one that fails is removed
             callback(loader, validating)
@@ -203,8 +202,8 @@ class Loads:
             self.ctx.failed("loader", err)
         opened = rec.enter(DATA_WAIT)
         begun = rec.t0 if opened else rec.clock()
-        known = state is not None and state.info.training is False
-        os.environ[LOADER_ENV] = "validation" if validating or known else "training"
+        validates = validating or (state is not None and state.info.training is False)
+        os.environ[LOADER_ENV] = "validation" if validates else "training"
         try:
             iterator = make(loader)
             for wrap in tuple(points.wrap_iterator):

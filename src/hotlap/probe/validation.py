@@ -15,7 +15,7 @@ import re
 import sys
 import weakref
 from threading import get_ident
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from hotlap.probe.context import Context
@@ -29,6 +29,8 @@ __all__ = ["MAX_EVENTS", "Validations", "install"]
 MAX_EVENTS = 20_000
 """Event rows of one kind that are written; later ones are in the steps' phases only."""
 
+Chain = tuple[tuple[CodeType, int], ...]
+"""The user's lines of a stack, innermost first."""
 _EVALUATES = re.compile(r"(?:^|_)(?:eval(?:uat\w+)?|val|valid(?:at\w+)?|test|accuracy)(?:_|$)")
 """Functions that say that they evaluate, in whole words: `evaluate`, `test_accuracy`; not `latest`, nor `score`."""
 
@@ -44,14 +46,16 @@ class Validations:
         """The loader probe; set when it is installed."""
         self.parameters: set[int] = set()
         """Ids of the parameters that optimizers have stepped."""
+        self.trains_at: set[Chain] = set()
+        """Lines that called a root in training."""
         self._owners: dict[int, tuple[Any, int, bool]] = {}
         self._events = 0
         self._clear()
 
     def _clear(self) -> None:
-        self.begun = 0
-        self.last = 0
-        self.explicit = self.by_copy = self.loose = False
+        self.begun = self.last = 0
+        self.explicit = self.by_copy = self.confirmed = False
+        self.chain: Chain | None = None
         self.stack: int | None = None
         self.batches = self.wait_ns = self.forward_ns = self.forwards = 0
         self.graded = False
@@ -83,10 +87,10 @@ class Validations:
         like = [root for root in found if type(root) is type(module) and self.trained(root)]
         return bool(like) and len(list(parameters_of(module))) in {len(list(parameters_of(root))) for root in like}
 
-    def begin(self, frame: FrameType | None, explicit: bool, loose: bool = False) -> None:
+    def begin(self, frame: FrameType | None, explicit: bool, chain: Chain | None = None) -> None:
         """Open a validation now, unless a phase is open that it would have to interrupt.
 
-        ``loose``: it may be training after all; what was fetched for it is its own when more is fetched.
+        ``chain``: the lines of a loose one, which may be training after all; its own is what was fetched before more.
         """
         rec = self.rec
         if rec.brief and rec.hooks.phase(frame) is not None:
@@ -103,17 +107,17 @@ class Validations:
             self.tail_wait, self.tail_states = self.loads.take_fresh()
             self.tail_batches = sum(s.batches for s in self.tail_states)
             self.given_back = self.tail_wait
-            if not loose:
+            if chain is None:
                 self._confirm()
                 self.loads.samples = 0
-        self.loose = loose
+        self.chain = chain
         self.points.validating = True
         for callback in tuple(self.points.on_validation_begin):
             callback(user)
 
     def trains_again(self) -> bool:
         """Whether a forward with gradients of a module in train mode is a step's, and the validation over."""
-        return not self.loose or self.tail_known or not self.tail_batches
+        return self.chain is None or self.tail_known or not self.tail_batches
 
     def waited(self, state: Any, spent: int, got: bool) -> None:
         """The script took a batch from an iterator (``got``), or learned that there is none, while this is open."""
@@ -135,10 +139,11 @@ class Validations:
         if ours or self.by_copy:
             self.forwards += 1
             self.graded = self.graded or graded
-        if not graded:
+        if not graded and self.chain is None:  # a loose one may be training with a teacher
             self._confirm()
 
     def _confirm(self) -> None:
+        self.confirmed = True
         self.rec.acc[DATA_WAIT] -= self.given_back
         self.rec.acc[VALIDATION] += self.given_back
         self.begun -= self.given_back
@@ -152,10 +157,8 @@ class Validations:
         self.tail_wait = self.tail_forward = self.tail_batches = 0
         self.tail_known = False
         self.last = self.rec.clock()
-        if self.loose:
+        if self.chain is not None:
             self.loads.samples = 0
-            if self.rec.detail is not None:
-                self.rec.detail.never = True  # in brief nobody looks at forwards: the next would not be seen
 
     def end_by_train(self) -> None:
         """The module was put back in train mode: all until now was validation, but a training batch already fetched."""
@@ -169,6 +172,11 @@ class Validations:
         """Training goes on: the validation ended with the last thing that certainly belonged to it."""
         self._end(self.last)
 
+    def end_by_pass(self) -> None:
+        """A pass through the training loader begins: a loose validation is over, if it was one."""
+        if self.chain is not None:
+            self.end_now() if self.confirmed else self.end_by_backward()
+
     def end_now(self) -> None:
         """Something else begins that is no validation (a checkpoint)."""
         self._confirm()
@@ -178,6 +186,8 @@ class Validations:
         rec = self.rec
         if rec.cur != VALIDATION:
             return
+        if self.chain is not None and not self.confirmed:
+            self.trains_at.add(self.chain)
         rec.acc[VALIDATION] += max(0, at - rec.t0 - rec.gc_ns)
         rec.cur = None
         rec.acc[DATA_WAIT] += self.tail_wait - self.given_back
@@ -189,11 +199,9 @@ class Validations:
             self._events += 1
             if self._events <= MAX_EVENTS:
                 seconds = {
-                    "batches": float(self.batches),
-                    "data_wait_s": self.wait_ns / 1e9,
-                    "forward_s": self.forward_ns / 1e9,
-                    "grad_mode": float(self.graded),
-                }
+                    "batches": float(self.batches), "data_wait_s": self.wait_ns / 1e9,
+                    "forward_s": self.forward_ns / 1e9, "grad_mode": float(self.graded),
+                }  # fmt: skip
                 rec.emit(Event("validation", self.begun, at - self.begun, rec.step_index, self.stack, seconds))
         for callback in self.points.on_validation_end:
             callback()

@@ -34,7 +34,6 @@ PATIENCE = 3.0
 """An arm that has not reached the loss in so many times the other's time is stopped."""
 SAME_BATCH = 0.01
 """Steps whose samples differ by less than this share are the same work."""
-
 Decided = Callable[[Mapping[str, Sequence[Step]]], bool]
 """Whether the runs so far decide the matter; asked after every round of turns, while both arms are frozen."""
 
@@ -204,9 +203,11 @@ class _Abreast:
         if self.cycle.steps == 1:
             self.cycle = find_cycle(self.rows("baseline"))
         going = [label for label in self.open() if self.steps(label)]
-        return max(map(self.work, going)) + min(map(self.share, going))
+        dropped = max(marks.dropped(arm, self.runner.budget) for arm in self.arms.values())
+        share, least = min(self.share(x, dropped) for x in going), self.cycle.whole(1, dropped)
+        return max(map(self.work, going)) + max(share, least * max(self.each.values()))
 
-    def share(self, label: str) -> float:
+    def share(self, label: str, left_out: int) -> float:
         """The work of an arm in a turn of the slower arm's length, and of whole cycles."""
         ran_s = self.awake(label) - self.startup_s.get(label, 0.0)
         wanted_s = max(TURN_S, TURN_FRAC * ran_s)
@@ -215,7 +216,6 @@ class _Abreast:
         else:
             step_s = design.typical_step_s(self.rows(label)[1:] or self.rows(label))  # the first one may have compiled
             steps = wanted_s / max(step_s, 1e-6)
-        left_out = max(marks.dropped(arm, self.runner.budget) for arm in self.arms.values())
         return self.each[label] * max(1.0, self.cycle.whole(steps, left_out))
 
     def weigh(self) -> None:

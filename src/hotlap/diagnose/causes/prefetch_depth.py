@@ -34,7 +34,7 @@ def find(view: View) -> Finding | None:
     if handing_over_s(view) > 0.0:
         return None  # slow batches make a step wait for their loading, and no longer than that
     depth, every = loader.prefetch_factor or 2, view.times.epoch_start.every
-    if every is not None and every < _QUEUES * depth * view.workers:
+    if every is not None and every * view.times.micro < _QUEUES * depth * view.workers:
         return None
     uneven = _unevenness([row for worker in view.timeline.workers for row in worker.load if row.t >= view.start_ns])
     if uneven is None or uneven < view.policy.uneven_batches or depth >= view.policy.deep_prefetch:
