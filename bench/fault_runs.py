@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,13 @@ def environment() -> dict[str, str]:
     return {**kept, **({"OMP_NUM_THREADS": threads} if threads else {})}
 
 
-def steps_per_s(script: Path, cwd: Path, last: int) -> float:
-    """Steps per second of a bare run, from step 20 to ``last``, by the clock of this process."""
+def steps_per_s(script: Path, cwd: Path, last: int, before: Sequence[str] = ()) -> float:
+    """Steps per second of a run, from step 20 to ``last``, by the clock of this process.
+
+    ``before``: the words before the script's own command; none for a bare run.
+    """
     at: dict[int, float] = {}
-    command = [sys.executable, str(script), "--steps", str(last)]
+    command = [*before, sys.executable, str(script), "--steps", str(last)]
     with subprocess.Popen(
         command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

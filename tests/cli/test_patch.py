@@ -112,6 +112,13 @@ def test_unsaved_work_and_moved_code_are_refused(speaker: Path, capsys: pytest.C
     assert re.search(r"train\.py:\d+: the line is .* found when it was", capsys.readouterr().err)
 
 
+def test_a_move_may_be_deleted_from_the_plan(speaker: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    keep(speaker, ALL)
+    (speaker / "fast.yaml").write_text(dump_plan(Plan(ALL[1:], script="python train.py")))
+    assert main(["patch", "fast.yaml"]) == 0
+    assert capfdbinary.readouterr().out.startswith(b"--- a/train.py\n")
+
+
 def test_a_plan_without_a_run_says_what_to_do(speaker: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (speaker / "fast.yaml").write_text(dump_plan(Plan(ALL, script="train.py")))
     assert main(["patch", "fast.yaml"]) == 2

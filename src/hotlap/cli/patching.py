@@ -68,7 +68,7 @@ def plan_and_run(name: str | None, root: Path | None) -> tuple[Plan, RunFolder]:
         if kept is not None and kept.moves == plan.moves:
             return plan, run
     for run in with_findings:
-        if _script(run) == Path(plan.script).name and plan.script:
+        if _script(run) in {Path(word).name for word in plan.script.split()}:  # the command, or the script alone
             return plan, run
     raise HotlapError(
         f"No run says where the moves of {path} belong in {plan.script or 'the script'}.",
