@@ -173,6 +173,7 @@ def test_a_data_set_that_is_made_again_with_its_loader(makes: str) -> None:
     reads: UserLine = ("train.py", 20, "__init__", "self.clips.append(torch.tensor(row))")
     builder = epochs(4, workers=0, start_s=0.001, residual=0.03)
     builder.stack("residual", 80, at, reads).stack("residual", 20, ("train.py", 90, LOADER[2], "total += float(loss)"))
+    builder.stack("residual", 1, ("/usr/lib/python3.11/threading.py", 9, "wait", ""))  # none of the user's frames
     found = causes(builder)
     assert next(iter(found)) == "loader-rebuilt" and "data set and its DataLoader" in found["loader-rebuilt"].detail
     assert found["loader-rebuilt"].where[0].line == at[1]

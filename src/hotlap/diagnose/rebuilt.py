@@ -44,10 +44,9 @@ def data_set_anew(view: View) -> tuple[float, StackBook]:
 
 def constructs(sample: Sampled, loader: Where) -> Frame | None:
     """The frame that constructs the data set, of the function that holds the loader's line."""
-    user = sample.user
-    for frame, called in zip(user, (*user[1:], None), strict=True):
+    for i, frame in enumerate(sample.user):
         if (frame.file, frame.func) == (loader.file, loader.function):
-            makes = called is not None and called.func in ("__init__", "__post_init__")
+            makes = any(called.func in ("__init__", "__post_init__") for called in sample.user[i + 1 : i + 2])
             return frame if frame.line == loader.line or (makes and frame.line < loader.line) else None
     return None
 
