@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from tests.report import sample
 
+from hotlap.records.causes import CAUSES
 from hotlap.report import terminal, words
 from hotlap.report.view import Report
 
@@ -53,6 +54,18 @@ def test_the_session_says_everything() -> None:
         "background-fetch, not tried: ",
     ):
         assert part in text or part in " ".join(text.split()), part
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_longest_cause_is_told_whole_and_apart_from_its_detail(width: int) -> None:
+    report = sample.speedup()
+    assert report.findings is not None
+    longest = max(CAUSES, key=len)
+    finding = replace(report.findings.findings[0], cause=longest, detail="one process " * 20)
+    report = replace(report, findings=replace(report.findings, findings=[finding]))
+    text = shown(report, width)
+    assert f" {longest} one process" in text
+    assert all(cell_len(line) <= width for line in text.splitlines())
 
 
 def test_whatever_the_reason_is_it_is_told_the_same_way() -> None:

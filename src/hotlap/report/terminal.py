@@ -101,14 +101,17 @@ def _cause(report: Report, finding: Finding, width: int, columns: tuple[int, int
     where = _first_place(report, finding)
     sure, sure_style = words.certainty(finding), "green" if finding.confirmed else "dim"
     share = units.share(finding.share) if finding.cause != "nothing-to-gain" and finding.share > 0 else ""
-    head = Text(f" {pad(share, 7, right=True)}  ").append(pad(finding.cause, 20), "bold")
+    name = max(20, len(finding.cause) + 1)  # the longest are told whole, and shorten their detail
+    head = Text(f" {pad(share, 7, right=True)}  ").append(pad(finding.cause, name), "bold")
     if width >= ONE_LINE:
         function_width, spot_width, sure_width = columns
-        head.append(pad(finding.detail, width - 32 - sure_width - function_width - spot_width - 2) + " ", "not bold")
+        head.append(
+            pad(finding.detail, width - 12 - name - sure_width - function_width - spot_width - 2) + " ", "not bold"
+        )
         head.append(pad(where.function if where else "", function_width) + " ", "not bold")
         head.append(pad(words.place(where, spot_width) if where else "", spot_width) + "  ", "not bold cyan")
         return [head.append(sure, f"not bold {sure_style}")]
-    head.append(pad(finding.detail, width - 30), "not bold")
+    head.append(pad(finding.detail, width - 10 - name), "not bold")
     second = Text(" " * 10)
     if where is not None:
         room = width - 12 - cell_len(sure) - 3
