@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.trainers import below, trainer_logs, trainer_saves
+from hotlap.records.library_files import MODULE
 from hotlap.records.rows import Frame
 
 __all__ = [
@@ -76,7 +77,6 @@ _PROFILER_FILES = re.compile(r"torch/profiler/|torch/autograd/profiler_util\.py$
 _PROFILER_FILE = "torch/autograd/profiler.py"
 _NO_RECORDING = {"__init__", "__enter__", "__exit__"}
 """In that file these may be `record_function`'s: a mark in the source, cheap where no profiler runs."""
-_MODULE_FILE = "torch/nn/modules/module.py"
 _TENSOR_FILES = ("torch/storage.py", "torch/_tensor_str.py", "torch/optim/swa_utils.py")
 _MODULE_CALLS = {"_wrapped_call_impl", "_call_impl", "__call__"}
 _IDLE = {
@@ -226,7 +226,7 @@ def is_torch(sample: Sampled) -> bool:
 
 def _handles_tensors(frame: Frame) -> bool:
     file = frame.file.replace("\\", "/")
-    if file.endswith(_MODULE_FILE):
+    if file.endswith(MODULE):
         return frame.func not in _MODULE_CALLS
     copies = frame.func == "__deepcopy__" or (file.endswith("/copy.py") and "copy" in frame.func)
     return copies or file.endswith(_TENSOR_FILES)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
+from hotlap.records.library_files import CALLS_HOOKS, MODULE, slashes
 from hotlap.records.rows import Frame
 
 __all__ = ["HOOK", "hook_work"]
@@ -14,9 +15,6 @@ HOOK = "hook"
 """Kind of a shape: a line that registers one. Without any, a function that a module calls is its forward, replaced."""
 
 _PHASES = ("forward", "backward")
-_MODULE = "torch/nn/modules/module.py"
-_GRAPH = ("torch/autograd/graph.py", "torch/autograd/__init__.py", "torch/_tensor.py")
-"""The backward calls hooks from C++ code, so that the frame of the call stands before them."""
 _NO_HOOK = {"forward", "__call__", "__getattr__", "__setattr__", "__init__"}
 
 
@@ -38,5 +36,4 @@ def _in_hook(sample: Sampled) -> bool:
 
 
 def _calls_hooks(frame: Frame, phase: str) -> bool:
-    file = frame.file.replace("\\", "/")
-    return not frame.user and file.endswith(_MODULE if phase == "forward" else (_MODULE, *_GRAPH))
+    return not frame.user and slashes(frame.file).endswith(MODULE if phase == "forward" else CALLS_HOOKS)

@@ -17,6 +17,7 @@ from hotlap.diagnose.stacks import Sampled, StackBook, collect, user_caller, use
 from hotlap.diagnose.steady import Steady, find_steady
 from hotlap.diagnose.surroundings import Around
 from hotlap.records.findings import Finding, LoaderFacts, Where
+from hotlap.records.library_files import MODULE
 from hotlap.records.machine import Machine
 from hotlap.records.rows import Event, Frame, Setting
 from hotlap.records.timeline import Timeline
@@ -138,7 +139,7 @@ class View:
             inside = (
                 i
                 for i, (frame, name) in enumerate(zip(sample.frames, names, strict=True))
-                if frame.func == "forward" or name.endswith("torch/nn/modules/module.py")
+                if frame.func == "forward" or name.endswith(MODULE)
             )
             depth = next(inside, 0)
             return next((frame for frame in reversed(sample.frames[:depth]) if frame.user), None)

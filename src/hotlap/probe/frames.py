@@ -10,6 +10,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from hotlap.probe.own_frames import OURS
+from hotlap.records.library_files import CALLS_HOOKS, CHECKPOINT, slashes
 from hotlap.records.rows import Frame, Stack
 from hotlap.records.trainer_calls import LOGS, SAVES
 
@@ -22,10 +23,8 @@ MAX_STACKS = 2000
 """Distinct stacks; what comes later is counted under one stack named "other"."""
 LIBRARY_FRAMES = 3
 TELLING_FRAMES = 2
-"""Further ones of libraries: those that :mod:`hotlap.records.trainer_calls` names, and torch's checkpoint."""
-_CHECKPOINT = os.path.join("torch", "utils", "checkpoint.py")
-_CALLS_HOOKS = (os.path.join("torch", "nn", "modules", "module.py"), os.path.join("torch", "autograd", "graph.py"))
-"""Kept where they call a function of the user's that is no forward: a hook."""
+"""Further ones of libraries: those that :mod:`hotlap.records.trainer_calls` names, and torch's checkpoint. What calls a
+function of the user's that is no forward, a hook, is kept besides."""
 
 
 def _library_roots() -> tuple[str, ...]:
@@ -149,10 +148,10 @@ class FrameTable:
         called = ""  # the user's function that this frame called, where it is no forward
         for frame in walk:
             code = frame.f_code
-            kind, hook = self.kind(code), bool(called) and code.co_filename.endswith(_CALLS_HOOKS)
+            kind, hook = self.kind(code), bool(called) and slashes(code.co_filename).endswith(CALLS_HOOKS)
             called = code.co_name if kind == 1 and code.co_name != "forward" else ""
             if kind == 0 and library >= LIBRARY_FRAMES and not hook:
-                tells = _is_telling(code.co_name) or code.co_filename.endswith(_CHECKPOINT)
+                tells = _is_telling(code.co_name) or slashes(code.co_filename).endswith(CHECKPOINT)
                 if telling >= TELLING_FRAMES or not tells:
                     continue
                 telling += 1

@@ -7,12 +7,12 @@ import re
 from hotlap.diagnose.stacks import Sampled, StackBook
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
+from hotlap.records.library_files import CHECKPOINT, slashes
 from hotlap.records.rows import Frame
 
 CAUSE = "activation-checkpointing"
 
 _CALL = re.compile(r"\bcheckpoint(?:_sequential)?\(")
-_LIBRARY = "torch/utils/checkpoint.py"
 _BACKWARD = "torch/autograd/__init__.py"
 
 
@@ -28,21 +28,17 @@ def _free_frac(view: View) -> float | None:
     return 1.0 - used / total if used and total else None
 
 
-def _file(frame: Frame) -> str:
-    return frame.file.replace("\\", "/")
-
-
 def _checkpoints(sample: Sampled) -> bool:
     """Whether torch's checkpoint is at work; a model of a library calls it too."""
-    return any(not frame.user and _file(frame).endswith(_LIBRARY) for frame in sample.frames)
+    return any(not frame.user and slashes(frame.file).endswith(CHECKPOINT) for frame in sample.frames)
 
 
 def _again(sample: Sampled) -> bool:
     """Whether a sample below backward is of the second forward, not of the backward that a reentrant one then calls."""
     if any(frame.func == "forward" for frame in sample.user):
         return True
-    last = max((i for i, frame in enumerate(sample.frames) if _file(frame).endswith(_LIBRARY)), default=None)
-    return last is not None and not any(_file(frame).endswith(_BACKWARD) for frame in sample.frames[last:])
+    last = max((i for i, frame in enumerate(sample.frames) if slashes(frame.file).endswith(CHECKPOINT)), default=None)
+    return last is not None and not any(slashes(frame.file).endswith(_BACKWARD) for frame in sample.frames[last:])
 
 
 def find(view: View) -> Finding | None:

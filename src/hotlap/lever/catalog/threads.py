@@ -17,6 +17,7 @@ Risk: Sums over more or fewer threads round differently. Without busy workers fe
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from hotlap.lever.checks import Rule, check_setting
@@ -39,6 +40,8 @@ NUMERIC = True
 
 _RULES = {"torch_threads": Rule(int, 1, 1024), "passive": Rule(bool)}
 _POLICY = "OMP_WAIT_POLICY"
+_CALL = "set_num_threads"
+_VARIABLES = re.compile(r"\b(?:OMP|MKL)_NUM_THREADS\b")
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -99,10 +102,15 @@ def apply(target: Target, setting: Setting) -> None:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """The call at the start, and the variable in front of the command."""
+    """The call at the start, or in place of the script's own, and the variable in front of the command."""
     where = place(*finding.where)
-    code = f"torch.set_num_threads({setting['torch_threads']})"
+    threads = setting["torch_threads"]
+    code = f"torch.set_num_threads({threads})"
     found = [Edit("insert_before", where.file, where.line, code=code)]
+    if _CALL in where.text:  # before it, the script's own would undo it
+        found = [Edit("replace_call", where.file, where.line, target=_CALL, code=code)]
+    elif _VARIABLES.search(where.text):  # torch may not be imported yet
+        found = [Edit("advice", where.file, where.line, advice=f"Set these variables to {threads}.")]
     if setting["passive"]:
         found.append(Edit("advice", where.file, where.line, advice=f"Start the script with {_POLICY}=PASSIVE."))
     return found
