@@ -34,7 +34,7 @@ ASKED = 0.05
 PAIRS = {
     "audio_flac": "cache-decode", "csv_rows": "background-fetch", "short_epochs": "loader-workers",
     "gan_checkpoint": "checkpoint-async", "tagger_debug": "debug-off", "many_tensors": "optimizer-fused",
-    "distill_teacher": "teacher-inference", "wide_mlp": "autocast", "residual_cnn": "channels-last",
+    "linear_probe": "teacher-inference", "wide_mlp": "autocast", "residual_cnn": "channels-last",
     "many_threads": "threads", "lstm_by_hand": "compile-model", "verify_val_grad": "validation-no-grad",
 }  # fmt: skip
 """One script for each lever that is written into the source, and that this kind of machine can use."""
