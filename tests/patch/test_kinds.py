@@ -235,6 +235,14 @@ def test_no_grad_never_takes_in_another_model() -> None:
     assert "with torch.no_grad():\n    output = teacher(x)\nsoft = F.softmax(output, 1)\n" in alone
 
 
+def test_no_grad_never_takes_in_what_an_optimizer_trains() -> None:
+    edit = Edit("wrap_with", "s.py", 3, target="forward", code="with torch.no_grad():")
+    head = "import torch\nopt = torch.optim.SGD([{'params': net.parameters()}], lr=1)\n"
+    done = apply(f"{head}out = net(x)\nout.sum().backward()\nopt.step()\n", edit)
+    assert done.before == done.after and "the parameters of net" in done.by_hand[0].text
+    assert "with torch.no_grad():" in text(apply(f"{head}out = teacher(x)\nteacher.eval()\n", edit))
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -1,8 +1,8 @@
 """The optional kernel: what numpy, torch and zlib do in several passes or slowly, in C.
 
-``kernel.c`` is compiled by the machine's own C compiler (the one that torch.compile needs too), once, into the user's
-cache folder. Nobody waits for that: batches are made in torch until it is there, and with the same bits after. Without
-a compiler, or with HOTLAP_FUSED=0, all is torch; :func:`state` says which.
+``kernel.c`` and ``jpeg.c`` are compiled by the machine's own C compiler (the one that torch.compile needs too), once,
+into the user's cache folder. Nobody waits for that: batches are made in torch until it is there, and with the same bits
+after. Without a compiler, or with HOTLAP_FUSED=0, all is torch; :func:`state` says which.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 __all__ = ["library", "ready", "state"]
 
-_SOURCE = Path(__file__).with_name("kernel.c")
+_SOURCES = [Path(__file__).with_name(name) for name in ("kernel.c", "jpeg.c")]
 _FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC")
 """No contraction: a product and a sum rounded apart, as torch rounds them."""
 _TIME_LIMIT_S = 60
@@ -79,7 +79,7 @@ def _path() -> Path:
     except OSError:
         info = ""
     processor = "".join(line for line in info.splitlines() if line.startswith(("flags", "model name", "Features")))
-    crc = zlib.crc32(_SOURCE.read_bytes() + repr(_FLAGS).encode() + processor.encode())
+    crc = zlib.crc32(b"".join(p.read_bytes() for p in _SOURCES) + repr(_FLAGS).encode() + processor.encode())
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "hotlap" / f"fused-{crc:08x}.so"
 
@@ -91,7 +91,7 @@ def _compile() -> None:
         _path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_path().parent) as folder:
             made = Path(folder, "fused.so")
-            done = subprocess.run([compiler, *_FLAGS, "-o", str(made), str(_SOURCE)], stdin=subprocess.DEVNULL,
+            done = subprocess.run([compiler, *_FLAGS, "-o", str(made), *map(str, _SOURCES)], stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, timeout=_TIME_LIMIT_S, check=False)  # fmt: skip
             if done.returncode:
                 _state = f"{compiler} failed: {(done.stderr.strip().splitlines() or ['no message'])[0]}"
@@ -117,4 +117,6 @@ def _open() -> None:
     for function in (found.planes_to_planes, found.pixels_to_pixels, found.pixels_to_planes, found.sounds):
         function.restype = None
     found.crc32.argtypes, found.crc32.restype = [place, number, ctypes.POINTER(ctypes.c_uint32)], number
+    found.jpeg_windows.argtypes = [place] * 4 + [number] + [place] * 2 + [number] * 3 + [place]
+    found.jpeg_windows.restype = number
     _library, _state = found, "ready"

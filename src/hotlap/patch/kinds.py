@@ -69,6 +69,8 @@ def wrap_with(source: Source, changes: Changes, edit: Edit) -> None:
     if "no_grad" in edit.code and len(calls_like_models(source, edit.line)) > 1:
         raise Unwritable("another model is called on that line, which may have to be trained")
     for call in forward_calls(source, edit):
+        if "no_grad" in edit.code and _is_optimized(source, call):
+            raise Unwritable(f"an optimizer is given the parameters of {dotted(call.func)}: it is trained")
         statement = source.statement_of(call)
         if statement is None:
             raise Unwritable("the model is called in the head of a compound statement, or beside one on its line")
@@ -79,6 +81,15 @@ def wrap_with(source: Source, changes: Changes, edit: Edit) -> None:
         if not any(h.partition("(")[0] == header.partition("(")[0] for h in held):
             held.append(header)
         hoist(source, changes, statement, call)
+
+
+def _is_optimized(source: Source, call: cst.Call) -> bool:
+    """Whether the file gives all parameters of the network that is called to an optimizer."""
+    import libcst as cst
+
+    makers = [c for c in source.of_type(cst.Call) if (dotted(c.func) or "").rpartition(".")[2] in _OPTIMIZERS]
+    given = {dotted(c.func) for maker in makers for c in source.calls(maker)}
+    return f"{dotted(call.func)}.parameters" in given
 
 
 def replace_call(source: Source, changes: Changes, edit: Edit) -> None:

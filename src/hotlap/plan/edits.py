@@ -15,6 +15,8 @@ _OF_THE_LOADER = ("DataLoader", "loop")
 _OF_THE_MODEL = ("forward", "forwards", "model")
 _AT_THE_FORWARD = ("precision", "memory-format")
 """Causes whose place is the line that calls the model."""
+_OF_ANOTHER_MODEL = ("frozen-subnetwork",)
+"""Causes whose place is the line that calls a network of their own: the training's model must not get its edits."""
 
 
 def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
@@ -36,6 +38,6 @@ def _placed(edit: Edit, finding: Finding, findings: Findings) -> tuple[Edit, str
     loader = findings.script.loader
     if edit.target in _OF_THE_LOADER and loader is not None and loader.where is not None:
         where = loader.where
-    elif edit.target.partition(":")[0] in _OF_THE_MODEL and finding.cause not in _AT_THE_FORWARD:
+    elif edit.target.partition(":")[0] in _OF_THE_MODEL and finding.cause not in (*_AT_THE_FORWARD, *_OF_ANOTHER_MODEL):
         where = next((f.where[0] for f in findings.findings if f.cause in _AT_THE_FORWARD and f.where), where)
     return replace(edit, file=where.file, line=where.line), where.text

@@ -14,6 +14,9 @@ CAUSE = "activation-checkpointing"
 
 _CALL = re.compile(r"\bcheckpoint(?:_sequential)?\(")
 _BACKWARD = "torch/autograd/__init__.py"
+_FETCHES = "unpack_hook"
+"""Of torch's checkpoint: what hands over an activation that is there by now. It takes no time, but is the first Python
+code after a kernel of the backward, so that the samples of that kernel are seen in it."""
 
 
 def _free_frac(view: View) -> float | None:
@@ -38,7 +41,9 @@ def _again(sample: Sampled) -> bool:
     if any(frame.func == "forward" for frame in sample.user):
         return True
     last = max((i for i, frame in enumerate(sample.frames) if slashes(frame.file).endswith(CHECKPOINT)), default=None)
-    return last is not None and not any(slashes(frame.file).endswith(_BACKWARD) for frame in sample.frames[last:])
+    if last is None or sample.frames[last].func == _FETCHES:
+        return False
+    return not any(slashes(frame.file).endswith(_BACKWARD) for frame in sample.frames[last:])
 
 
 def find(view: View) -> Finding | None:

@@ -1,4 +1,4 @@
-"""Encoded images (JPEG, PNG): decoded batch by batch, the crop copied out of the decoded picture."""
+"""Encoded images (JPEG, PNG): decoded batch by batch, the crop alone where that can be, or copied out of the whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from hotlap.pack import jpeg_windows
 from hotlap.pack.draws import Draws
+from hotlap.pack.jpeg_windows import Floats, decode_windows
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.decode import decode_image
@@ -42,18 +44,30 @@ class EncodedImages:
         scratch = torch.empty((BLOCK, *self._crop, 3), dtype=torch.uint8)
         windows = scratch.numpy()
         for first, behind in blocks(flipped, len(rows)):
-            for k in range(first, behind):
-                pixels = self._decode(int(rows[k]), int(starts[k]), int(sizes[k]))
-                windows[k - first] = self._window(int(rows[k]), pixels, down[k], along[k])
+            here = slice(first, behind)
+            self._windows(rows[here], starts[here], sizes[here], down[here], along[here], windows)
             self._convert.pixels(scratch[: behind - first], first < flipped, out[first:behind])
         return {self._name: out}
 
-    def _window(self, row: int, pixels: np.ndarray[Any, Any], down: float, along: float) -> np.ndarray[Any, Any]:
+    def _windows(self, rows: Indices, starts: Indices, sizes: Indices, down: Floats, along: Floats,
+                 windows: np.ndarray[Any, Any]) -> None:  # fmt: skip
+        """The crop of each row; what is no JPEG of the usual kind, or no crop, takes the way of whole pictures."""
+        moving = 0 if self._view.at == "center" else 1
+        quick, memory, k = jpeg_windows.ready(), self._pack.memory.tensor, 0
+        while k < len(rows):
+            if quick:
+                k += decode_windows(memory, starts[k:], sizes[k:], down[k:], along[k:], moving, windows[k:])
+            if k < len(rows):
+                pixels = self._decode(int(rows[k]), int(starts[k]), int(sizes[k]))
+                windows[k] = self._window(int(rows[k]), pixels, down[k], along[k], moving)
+                k += 1
+
+    def _window(self, row: int, pixels: np.ndarray[Any, Any], down: float, along: float,
+                moving: int) -> np.ndarray[Any, Any]:  # fmt: skip
         height, width = self._crop
         free = pixels.shape[0] - height, pixels.shape[1] - width
         if min(free) < 0:
             raise HotlapError(f"Row {row} has {pixels.shape[:2]} pixels, less than the crop {self._crop}.")
-        moving = 0 if self._view.at == "center" else 1
         top, left = int(down * (free[0] + moving)), int(along * (free[1] + moving))
         return pixels[top : top + height, left : left + width]
 

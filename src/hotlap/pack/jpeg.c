@@ -1,0 +1,107 @@
+/* Windows of JPEGs, decoded by a libjpeg-turbo that the process has loaded anyway (jpeg_windows.py): the lines above and
+   below a window are not transformed, nor the blocks beside it, which is about half of the work of a whole picture.
+
+   The pixels are the ones of the whole picture, to the bit: MARGIN more columns are decoded on either side, since the
+   smooth upsampling of the colours looks one pixel further, and the decoder takes the window's edge for the picture's.
+
+   The declarations below are those of the library's interface, version 6.2 (64-bit), as far as they are used here. The
+   library refuses to begin if its own version or the size of its structure is another one, and the caller then decodes
+   in the other way. */
+
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 62, STRUCT_BYTES = 632, RGB = 2, MARGIN = 2, MOST_BLOCK = 32 };
+
+typedef struct {
+    void *err, *mem, *progress, *client_data;
+    int is_decompressor, global_state;
+    void *src;
+    unsigned image_width, image_height;
+    int num_components, jpeg_color_space, out_color_space;
+    unsigned scale_num, scale_denom;
+    double output_gamma;
+    int choices[12];
+    unsigned output_width, output_height;
+    char rest[1024];
+} Decoder;
+
+typedef struct {
+    void (*error_exit)(Decoder *);
+    void (*emit_message)(Decoder *, int);
+    void (*output_message)(Decoder *);
+    char rest[1024];
+    jmp_buf back;
+} Errors;
+
+/* In the order of jpeg_windows.py. */
+typedef struct {
+    void *(*std_error)(Errors *);
+    void (*create)(Decoder *, int, size_t);
+    void (*read_memory)(Decoder *, const uint8_t *, unsigned long);
+    int (*read_header)(Decoder *, int);
+    int (*start)(Decoder *);
+    void (*crop)(Decoder *, unsigned *, unsigned *);
+    unsigned (*skip)(Decoder *, unsigned);
+    unsigned (*read)(Decoder *, uint8_t **, unsigned);
+    void (*abort)(Decoder *);
+    void (*destroy)(Decoder *);
+} Library;
+
+static void leave(Decoder *decoder) { longjmp(((Errors *)decoder->err)->back, 1); }
+
+/* Below zero is a warning of damaged data. */
+static void hear(Decoder *decoder, int level)
+{
+    if (level < 0) leave(decoder);
+}
+
+static void say_nothing(Decoder *decoder) { (void)decoder; }
+
+/* n windows of h x w x 3 into `out`, of JPEGs of sizes[i] bytes at base + starts[i]. A window's top is the part down[i]
+   of the lines by which it can move, and `moving` (0 or 1); its left likewise. Returns how many were decoded before one
+   that cannot be: damaged, of another kind, or smaller than the window. */
+int64_t jpeg_windows(const Library *library, const uint8_t *base, const int64_t *starts, const int64_t *sizes, int64_t n,
+                     const double *down, const double *along, int64_t moving, int64_t h, int64_t w, uint8_t *out)
+{
+    Decoder decoder;
+    Errors errors;
+    volatile int64_t i = 0;
+    uint8_t *line = malloc(3 * (size_t)(w + 2 * MARGIN + 2 * MOST_BLOCK));
+    if (!line) return 0;
+    memset(&decoder, 0, sizeof decoder);
+    decoder.err = library->std_error(&errors);
+    errors.error_exit = leave;
+    errors.emit_message = hear;
+    errors.output_message = say_nothing;
+    if (!setjmp(errors.back)) {
+        library->create(&decoder, VERSION, STRUCT_BYTES);
+        for (; i < n; i++) {
+            library->read_memory(&decoder, base + starts[i], (unsigned long)sizes[i]);
+            library->read_header(&decoder, 1);
+            const int64_t free_h = (int64_t)decoder.image_height - h, free_w = (int64_t)decoder.image_width - w;
+            if (free_h < 0 || free_w < 0) leave(&decoder);
+            const int64_t top = (int64_t)(down[i] * (double)(free_h + moving));
+            const int64_t left = (int64_t)(along[i] * (double)(free_w + moving));
+            decoder.out_color_space = RGB;
+            library->start(&decoder);
+            unsigned first = left > MARGIN ? (unsigned)(left - MARGIN) : 0, behind = (unsigned)(left + w + MARGIN);
+            unsigned width = (behind < decoder.output_width ? behind : decoder.output_width) - first;
+            library->crop(&decoder, &first, &width);
+            if (first > left || first + width < left + w || decoder.output_width > w + 2 * MARGIN + 2 * MOST_BLOCK)
+                leave(&decoder);
+            if (top) library->skip(&decoder, (unsigned)top);
+            uint8_t *to = out + i * h * w * 3;
+            for (int64_t y = 0; y < h; y++, to += 3 * w) {
+                if (library->read(&decoder, &line, 1) != 1) leave(&decoder);
+                memcpy(to, line + 3 * (left - first), 3 * (size_t)w);
+            }
+            library->abort(&decoder);
+        }
+    }
+    library->destroy(&decoder);
+    free(line);
+    return i;
+}

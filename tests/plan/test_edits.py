@@ -1,0 +1,36 @@
+"""A move's edits stand at the line that they are about."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hotlap.plan.edits import edits_of
+from hotlap.records.findings import Findings, Where
+from hotlap.records.plan import Move
+from hotlap.testing.lever_kit import findings_of
+
+MODEL = Where("train.py", 57, "main", "loss = criterion(model(x), y)")
+TEACHER = Where("train.py", 30, "forward", "features = self.backbone(x)")
+LOOP = Where("train.py", 40, "forward", "for t in range(n): h = self.cell(x[t], h)")
+
+
+def found(**places: Where) -> Findings:
+    """Findings by cause (with ``_`` for ``-``), each at its place."""
+    findings = findings_of(*(cause.replace("_", "-") for cause in places))
+    at = [dataclasses.replace(f, where=[w]) for f, w in zip(findings.findings, places.values(), strict=True)]
+    return dataclasses.replace(findings, findings=at)
+
+
+def lines(lever: str, setting: dict[str, object], findings: Findings) -> set[int]:
+    return {edit.line for edit, _ in edits_of(Move(lever, setting, "maths"), findings)}
+
+
+def test_a_network_that_is_not_trained_is_edited_where_it_is_called() -> None:
+    findings = found(frozen_subnetwork=TEACHER, precision=MODEL, memory_format=MODEL)
+    assert lines("teacher-inference", {"dtype": "bf16", "channels_last": True}, findings) == {30}
+    assert lines("autocast", {"dtype": "bf16"}, findings) == {57}
+
+
+def test_a_model_is_compiled_where_the_training_calls_it() -> None:
+    assert lines("compile-model", {}, found(python_loop=LOOP, precision=MODEL)) == {57}
+    assert lines("compile-model", {}, found(python_loop=LOOP)) == {40}
