@@ -14,11 +14,11 @@ TEACHER = Where("train.py", 30, "forward", "features = self.backbone(x)")
 LOOP = Where("train.py", 40, "forward", "for t in range(n): h = self.cell(x[t], h)")
 
 
-def found(**places: Where) -> Findings:
-    """Findings by cause (with ``_`` for ``-``), each at its place."""
+def found(forward: Where | None = MODEL, **places: Where) -> Findings:
+    """Findings by cause (with ``_`` for ``-``), each at its place. ``forward``: the line that calls the model."""
     findings = findings_of(*(cause.replace("_", "-") for cause in places))
     at = [dataclasses.replace(f, where=[w]) for f, w in zip(findings.findings, places.values(), strict=True)]
-    return dataclasses.replace(findings, findings=at)
+    return dataclasses.replace(findings, findings=at, script=dataclasses.replace(findings.script, forward=forward))
 
 
 def lines(lever: str, setting: dict[str, object], findings: Findings) -> set[int]:
@@ -32,5 +32,6 @@ def test_a_network_that_is_not_trained_is_edited_where_it_is_called() -> None:
 
 
 def test_a_model_is_compiled_where_the_training_calls_it() -> None:
-    assert lines("compile-model", {}, found(python_loop=LOOP, precision=MODEL)) == {57}
-    assert lines("compile-model", {}, found(python_loop=LOOP)) == {40}
+    assert lines("compile-model", {}, found(python_loop=LOOP)) == {57}
+    assert lines("compile-model", {}, found(forward=None, precision=MODEL)) == {57}
+    assert lines("compile-model", {}, found(forward=None, python_loop=LOOP)) == {0}, "self.cell is not the model"

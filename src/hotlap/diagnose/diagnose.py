@@ -54,7 +54,7 @@ def diagnose(
         )
     found = [finding for cause in all_causes() if (finding := cause.find(view)) is not None]
     return Findings(
-        script=read_script(timeline, name, view.loader),
+        script=read_script(timeline, name, view.loader, next(iter(view.forward_where()), None)),
         throughput=_throughput(view),
         phases=view.times.shares,
         step_model=fit_step_model(view),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hotlap.diagnose.stacks import user_where
-from hotlap.records.findings import LoaderFacts, Script
+from hotlap.records.findings import LoaderFacts, Script, Where
 from hotlap.records.rows import Setting
 from hotlap.records.timeline import Timeline
 
@@ -72,7 +72,7 @@ def _debug(timeline: Timeline) -> dict[str, Any]:
     return {**merged, "where": places} if places else merged
 
 
-def read_script(timeline: Timeline, name: str, loader: LoaderFacts | None) -> Script:
+def read_script(timeline: Timeline, name: str, loader: LoaderFacts | None, forward: Where | None) -> Script:
     """The script's facts for the document."""
     header = timeline.header
     framework = setting(timeline, "framework")
@@ -86,4 +86,5 @@ def read_script(timeline: Timeline, name: str, loader: LoaderFacts | None) -> Sc
         optimizers=[dict(row.value) for row in optimizer_rows(timeline)],
         debug=_debug(timeline),
         world_size=header.world,
+        forward=forward,
     )

@@ -13,8 +13,6 @@ __all__ = ["edits_of"]
 
 _OF_THE_LOADER = ("DataLoader", "loop")
 _OF_THE_MODEL = ("forward", "forwards", "model")
-_AT_THE_FORWARD = ("precision", "memory-format")
-"""Causes whose place is the line that calls the model."""
 _OF_ANOTHER_MODEL = ("frozen-subnetwork",)
 """Causes whose place is the line that calls a network of their own: the training's model must not get its edits."""
 
@@ -34,10 +32,11 @@ def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
 
 def _placed(edit: Edit, finding: Finding, findings: Findings) -> tuple[Edit, str]:
     """The edit where its target stands. A lever's finding may be elsewhere: workers treat decoding, too."""
-    where = finding.where[0]
-    loader = findings.script.loader
-    if edit.target in _OF_THE_LOADER and loader is not None and loader.where is not None:
-        where = loader.where
-    elif edit.target.partition(":")[0] in _OF_THE_MODEL and finding.cause not in (*_AT_THE_FORWARD, *_OF_ANOTHER_MODEL):
-        where = next((f.where[0] for f in findings.findings if f.cause in _AT_THE_FORWARD and f.where), where)
+    where, script = finding.where[0], findings.script
+    if edit.target in _OF_THE_LOADER and script.loader is not None and script.loader.where is not None:
+        where = script.loader.where
+    elif edit.target.partition(":")[0] in _OF_THE_MODEL and finding.cause not in _OF_ANOTHER_MODEL:
+        where = script.forward or where
+        if where.function == "forward":  # of a part of the model: which name the whole has is not known
+            return replace(edit, file="", line=0), ""
     return replace(edit, file=where.file, line=where.line), where.text

@@ -162,6 +162,8 @@ class Script:
     debug: dict[str, Any] = field(default_factory=dict)
     """anomaly, profiler, deterministic, ... with ``where`` texts."""
     world_size: int = 1
+    forward: Where | None = None
+    """The line that calls the model in training."""
 
 
 @dataclass(frozen=True)
