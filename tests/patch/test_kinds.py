@@ -168,14 +168,15 @@ def test_a_validation_function_is_decorated_and_a_training_one_is_not() -> None:
         model.eval()
         y = model(x)
     def fit(model):
-        model.eval()
-        y = model(x)
-        y.backward()
+        for x in data:
+            model(x).sum().backward()
+        for x in other:
+            y = model(x)
     """
-    edits = [Edit("decorate", "s.py", line, target="validation", code="@torch.inference_mode()") for line in (4, 7)]
+    edits = [Edit("decorate", "s.py", line, target="validation", code="@torch.inference_mode()") for line in (4, 9)]
     done = text(apply(source, *edits))
     assert done.count("@torch.inference_mode()\ndef validate") == 1
-    assert "def fit(model):\n    model.eval()\n    with torch.no_grad():\n        y = model(x)" in done
+    assert "    for x in other:\n        with torch.no_grad():\n            y = model(x)" in done
     assert done.count("inference_mode") == 1
 
 
@@ -225,22 +226,6 @@ def test_line_ends_are_kept_when_a_helper_is_added() -> None:
     edit = Edit("replace_call", "s.py", 3, target="torch.save", code="save_later({arguments})")
     after = patch_file("s.py", data, [Wanted(edit, "a-lever")]).after
     assert b"def save_later" in after and after.count(b"\n") == after.count(b"\r\n")
-
-
-def test_no_grad_never_takes_in_another_model() -> None:
-    edit = Edit("wrap_with", "s.py", 2, target="forward", code="with torch.no_grad():")
-    done = apply("import torch\nloss = distance(student(x), teacher(x))\nteacher.eval()\n", edit)
-    assert done.before == done.after and "another model" in done.by_hand[0].text
-    alone = text(apply("import torch\nsoft = F.softmax(teacher(x), 1)\nteacher.eval()\nimport F\n", edit))
-    assert "with torch.no_grad():\n    output = teacher(x)\nsoft = F.softmax(output, 1)\n" in alone
-
-
-def test_no_grad_never_takes_in_what_an_optimizer_trains() -> None:
-    edit = Edit("wrap_with", "s.py", 3, target="forward", code="with torch.no_grad():")
-    head = "import torch\nopt = torch.optim.SGD([{'params': net.parameters()}], lr=1)\n"
-    done = apply(f"{head}out = net(x)\nout.sum().backward()\nopt.step()\n", edit)
-    assert done.before == done.after and "the parameters of net" in done.by_hand[0].text
-    assert "with torch.no_grad():" in text(apply(f"{head}out = teacher(x)\nteacher.eval()\n", edit))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.changes import Changes
 from hotlap.patch.models import model_calls, model_names
-from hotlap.patch.source import Source, dotted
+from hotlap.patch.source import Source, dotted, root_name
 from hotlap.records.edits import Edit
 
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["forward_calls", "hoist", "is_plain_tensor"]
+__all__ = ["forward_calls", "hoist", "is_plain_tensor", "stands_alone"]
 
+_PURE = {"F", "torch", "nn", "functional", "math"}
+"""Modules whose functions may be computed after the model as well as before it."""
+_TAKES_APART = {"zip", "enumerate", "list", "tuple", "dict", "sum", "map", "iter", "len", "sorted"}
 _NOT_OF_TENSORS = {"loss", "logits", "last_hidden_state", "hidden_states", "pooler_output", "sample", "items", "keys",
                    "values", "get", "to_tuple"}  # fmt: skip
 """Attributes of what a model returns that say it is no tensor."""
@@ -66,40 +69,60 @@ def _in_forward(source: Source, call: cst.Call) -> bool:
     return function is not None and function.name.value == "forward"
 
 
-def is_plain_tensor(source: Source, call: cst.Call) -> bool:
-    """False where the code around shows that the model returns something else: a tuple, a dict, an object."""
+def is_plain_tensor(source: Source, call: cst.Call, depth: int = 0) -> bool:
+    """False where the code around shows that the model returns something else, or may: a tuple, a dict, an object."""
     import libcst as cst
 
     parent = next(source.parents(call))
-    if isinstance(parent, cst.Attribute):
-        return parent.attr.value not in _NOT_OF_TENSORS
-    if isinstance(parent, cst.Subscript):
-        return not _is_text_index(source, parent)
+    if any(arg.star == "**" for arg in call.args):  # a batch of a library, whose models return objects
+        return False
+    if isinstance(parent, cst.Return):
+        function = source.function(call)
+        callers = [c for c in source.of_type(cst.Call) if function and dotted(c.func) == function.name.value]
+        return depth < 2 and bool(callers) and all(is_plain_tensor(source, c, depth + 1) for c in callers)
     if not isinstance(parent, cst.Assign):
-        return not isinstance(parent, cst.Arg) or parent.star == ""
+        return not _shows_parts(source, call)
     target = parent.targets[0].target
     if not isinstance(target, cst.Name):
         return not isinstance(target, cst.Tuple | cst.List)
     scope: Any = source.function(call) or source.module
-    for node in source.inside(scope, cst.Attribute, cst.Subscript):
-        if isinstance(node.value, cst.Name) and node.value.value == target.value:
-            if isinstance(node, cst.Attribute) and node.attr.value in _NOT_OF_TENSORS:
-                return False
-            if isinstance(node, cst.Subscript) and _is_text_index(source, node):
-                return False
-    return True
+    uses = [n for n in source.inside(scope, cst.Name) if n.value == target.value]
+    return not any(_shows_parts(source, use) for use in uses)
 
 
-def _is_text_index(source: Source, node: cst.Subscript) -> bool:
+def _shows_parts(source: Source, node: cst.BaseExpression) -> bool:
+    """Whether the value is used as what has named, numbered or unpacked parts."""
     import libcst as cst
 
-    return any(isinstance(e.slice, cst.Index) and isinstance(e.slice.value, cst.SimpleString) for e in node.slice)
+    parent = next(source.parents(node))
+    if isinstance(parent, cst.Attribute):
+        return parent.value is node and parent.attr.value in _NOT_OF_TENSORS
+    if isinstance(parent, cst.Subscript):
+        return parent.value is node and _names_a_part(parent)
+    if isinstance(parent, cst.For | cst.CompFor):
+        return parent.iter is node
+    if isinstance(parent, cst.Assign):
+        return parent.value is node and isinstance(parent.targets[0].target, cst.Tuple | cst.List)
+    if isinstance(parent, cst.Arg):
+        call = next(source.parents(parent))
+        return parent.star != "" or (isinstance(call, cst.Call) and dotted(call.func) in _TAKES_APART)
+    return False
+
+
+def _names_a_part(node: cst.Subscript) -> bool:
+    """``out["loss"]``, ``out[0]``: one index, which is a text or a number."""
+    import libcst as cst
+
+    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+        return False
+    return isinstance(node.slice[0].slice.value, cst.SimpleString | cst.Integer)
 
 
 def hoist(source: Source, changes: Changes, statement: cst.SimpleStatementLine, call: cst.Call) -> None:
     """Compute the call in a statement of its own, where more than the model's calls would get into the ``with``.
 
-    Left where it is when something with effects is computed before it, or when it is not always computed.
+    Left where it is when something with effects is computed before it, when it is not always computed, or when another
+    model is called on the line, which would be left outside.
     """
     import libcst as cst
 
@@ -112,22 +135,36 @@ def hoist(source: Source, changes: Changes, statement: cst.SimpleStatementLine, 
         if isinstance(parent, cst.Lambda | cst.BaseComp | cst.IfExp | cst.BooleanOperation | cst.Await):
             return
     known = model_names(source)
-    if statement in changes.hoisted or any(dotted(o.func) in known and not _makes_loss(source, o) for o in others):
+    models = [c for c in source.calls(statement) if c is not call and dotted(c.func) in known]
+    if statement in changes.hoisted or any(not _makes_loss(source, o) for o in models) or len(statement.body) > 1:
         return
-    shorter = [o for o in others if not _belongs(source, o, call)]
-    if not shorter or len(statement.body) > 1:
+    if _is_chain(source, statement, call):
         return
     within = set(others) | {call}
-    earlier = [c for c in source.calls(statement) if c not in within and source.place(c) < source.place(call)]
-    if not earlier:
+    before = [c for c in source.calls(statement) if c not in within and source.place(c) < source.place(call)]
+    if all(root_name(dotted(c.func) or "?") in _PURE for c in before):
         changes.hoisted[statement] = (call, _free_name(source))
 
 
-def _belongs(source: Source, outer: cst.Call, call: cst.Call) -> bool:
-    """``model(x).argmax(1)``: a method of what the call returns."""
+def stands_alone(source: Source, changes: Changes, statement: cst.SimpleStatementLine, call: cst.Call) -> bool:
+    """Whether a ``with`` around the statement, as it will be, holds this call and methods of its result alone."""
+    hoisted = changes.hoisted.get(statement)
+    return hoisted[0] is call if hoisted is not None else _is_chain(source, statement, call)
+
+
+def _is_chain(source: Source, statement: cst.SimpleStatementLine, call: cst.Call) -> bool:
+    """``name = model(x).argmax(1)``: the statement's value is the call, or methods of what it returns."""
     import libcst as cst
 
-    return isinstance(outer.func, cst.Attribute) and outer.func.value is call
+    node: Any = call
+    for parent in source.parents(call):
+        owner = parent.value if isinstance(parent, cst.Attribute) else getattr(parent, "func", None)
+        if owner is node:
+            node = parent
+        else:
+            whole = isinstance(parent, cst.Assign | cst.AnnAssign | cst.Expr | cst.Return) and parent.value is node
+            return whole and len(statement.body) == 1
+    return False
 
 
 def _free_name(source: Source) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from hotlap.patch.beside import refuse_beside
 from hotlap.patch.changes import Changes
 from hotlap.patch.flipping import flip_batches
-from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
-from hotlap.patch.models import calls_like_models, class_shows, making
+from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor, stands_alone
+from hotlap.patch.making import class_shows, making
+from hotlap.patch.no_graph import check_frozen, check_function, check_validation, lends_a_model
 from hotlap.patch.readers import reader_calls
 from hotlap.patch.source import Source, Unwritable, dotted
-from hotlap.patch.training import trains
+from hotlap.patch.training import OPTIMIZERS, trains
 from hotlap.records.edits import Edit
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS"]
 
-_OPTIMIZERS = {
-    "Adam", "AdamW", "SGD", "Adagrad", "NAdam", "RAdam", "RMSprop", "Rprop", "Adamax", "ASGD", "Adadelta"
-}  # fmt: skip
 _POSITIONS = {"DataLoader": ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
                              "collate_fn", "pin_memory", "drop_last")}  # fmt: skip
 """Arguments that may be given by position (torch/utils/data/dataloader.py)."""
@@ -53,7 +51,7 @@ def _optimizers(source: Source, edit: Edit) -> list[cst.Call]:
 
     found = []
     for _, statement in making(source, edit.line, "optimizer"):
-        found += [c for c in source.calls(statement) if (dotted(c.func) or "").rpartition(".")[2] in _OPTIMIZERS]
+        found += [c for c in source.calls(statement) if (dotted(c.func) or "").rpartition(".")[2] in OPTIMIZERS]
     assert all(isinstance(c, cst.Call) for c in found)
     return found
 
@@ -66,11 +64,10 @@ def _ends(call: cst.Call, name: str) -> bool:
 
 def wrap_with(source: Source, changes: Changes, edit: Edit) -> None:
     """A ``with`` around the model's calls, and around no more where that can be had."""
-    if "no_grad" in edit.code and len(calls_like_models(source, edit.line)) > 1:
-        raise Unwritable("another model is called on that line, which may have to be trained")
+    no_graph = "no_grad" in edit.code
     for call in forward_calls(source, edit):
-        if "no_grad" in edit.code and _is_optimized(source, call):
-            raise Unwritable(f"an optimizer is given the parameters of {dotted(call.func)}: it is trained")
+        if no_graph:
+            (check_validation if edit.target == "validation" else check_frozen)(source, call)
         statement = source.statement_of(call)
         if statement is None:
             raise Unwritable("the model is called in the head of a compound statement, or beside one on its line")
@@ -81,15 +78,8 @@ def wrap_with(source: Source, changes: Changes, edit: Edit) -> None:
         if not any(h.partition("(")[0] == header.partition("(")[0] for h in held):
             held.append(header)
         hoist(source, changes, statement, call)
-
-
-def _is_optimized(source: Source, call: cst.Call) -> bool:
-    """Whether the file gives all parameters of the network that is called to an optimizer."""
-    import libcst as cst
-
-    makers = [c for c in source.of_type(cst.Call) if (dotted(c.func) or "").rpartition(".")[2] in _OPTIMIZERS]
-    given = {dotted(c.func) for maker in makers for c in source.calls(maker)}
-    return f"{dotted(call.func)}.parameters" in given
+        if no_graph and not stands_alone(source, changes, statement, call):
+            raise Unwritable("the line computes more than the network's call, which may have to be trained")
 
 
 def replace_call(source: Source, changes: Changes, edit: Edit) -> None:
@@ -176,10 +166,11 @@ def _insert(source: Source, statement: Any, code: str, place: dict[Any, list[str
 def decorate(source: Source, changes: Changes, edit: Edit) -> None:
     """The function around the line; where it also trains, no_grad around the model's call alone."""
     function = source.function(source.statement(edit.line))
-    if function is None or trains(source, function):
-        plain = Edit("wrap_with", edit.file, edit.line, target="forward", code="with torch.no_grad():")
+    if function is None or trains(source, function) or lends_a_model(source, function):
+        plain = Edit("wrap_with", edit.file, edit.line, target="validation", code="with torch.no_grad():")
         wrap_with(source, changes, plain)
         return
+    check_function(source, function)
     held = [f"@{source.code(d.decorator)}" for d in function.decorators] + changes.decorators[function]
     if edit.code not in held:
         changes.decorators[function].append(edit.code)

@@ -11,9 +11,15 @@ from hotlap.patch.source import Source, dotted
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["trains"]
+__all__ = ["OPTIMIZERS", "trains"]
 
+OPTIMIZERS = {
+    "Adam", "AdamW", "SGD", "Adagrad", "NAdam", "RAdam", "RMSprop", "Rprop", "Adamax", "ASGD", "Adadelta"
+}  # fmt: skip
 _TRAINING = re.compile(r"(^|\.|_)(backward|fit|train\w*|step|autograd\.grad)$")
+_OPTIMIZER = re.compile(r"(^|\.|_)optim\w*$|(^|\.|_)opt$")
+_ONLY_LOOKS = re.compile(r"save|load|prepare|checkpoint|print|log|len|getattr|str")
+"""Functions that are given an optimizer and do not step."""
 
 
 def trains(source: Source, node: cst.CSTNode) -> bool:
@@ -32,4 +38,13 @@ def trains(source: Source, node: cst.CSTNode) -> bool:
             if last in functions and last not in seen:
                 seen.add(last)
                 todo.append(functions[last])
+            elif last not in functions and _is_lent_an_optimizer(call, last):
+                return True
     return False
+
+
+def _is_lent_an_optimizer(call: cst.Call, name: str) -> bool:
+    """Whether a function of another file is given an optimizer to step: ``update(model, optimizer, batch)``."""
+    if name[:1].isupper() or _ONLY_LOOKS.search(name):
+        return False
+    return any(_OPTIMIZER.search(dotted(arg.value) or "") for arg in call.args)
