@@ -141,6 +141,9 @@ def test_validation() -> None:
     assert causes(VALIDATE.replace("def evaluate", "@torch.no_grad()\ndef evaluate").format("pass")) == []
     assert causes(VALIDATE.format("pass") + "with torch.no_grad():\n    evaluate(model, loader)\n") == []
     assert causes(VALIDATE.replace("out =", "x.requires_grad_(); out =").format("pass")) == []
+    attacked = "from attacks import pgd\n" + VALIDATE.replace("out =", "x = {}; out =")
+    assert causes(attacked.format("pass", "pgd(x, 0.1)")) == ["validation-grad"]
+    assert causes(attacked.format("pass", "pgd(model, x)")) == [], "it may want gradients of the model"
 
 
 def test_debugging() -> None:

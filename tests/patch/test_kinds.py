@@ -114,6 +114,31 @@ def test_an_output_that_is_no_tensor_is_not_cast() -> None:
     assert done.before == done.after and "no plain tensor" in done.by_hand[0].text
 
 
+@pytest.mark.parametrize("use", [
+    "loss = out[0]", "logits, aux = out", "total = sum(out[k] for k in out)", "pairs = list(zip(out, y))",
+    "for part in out: part.sum()", "out.logits.sum()",
+])  # fmt: skip
+def test_an_output_with_parts_is_not_cast(use: str) -> None:
+    done = apply(f"import torch\nout = model(x)\n{use}\n", Edit("replace_call", "s.py", 2, target="forward", code=CAST))
+    assert done.before == done.after and "no plain tensor" in done.by_hand[0].text
+
+
+@pytest.mark.parametrize(("call", "uses", "cast"), [
+    ("model(x)", "y = predict(x).argmax(1)", True), ("model(x)", "y, z = predict(x)", False), ("model(x)", "", False),
+    ("model(**x)", "y = predict(x).argmax(1)", False),
+])  # fmt: skip
+def test_what_a_function_hands_on_is_cast_where_its_callers_take_a_tensor(call: str, uses: str, cast: bool) -> None:
+    source = f"import torch\ndef predict(x):\n    return {call}\n{uses}\n"
+    done = text(apply(source, Edit("replace_call", "s.py", 3, target="forward", code=CAST)))
+    assert (f"return {call}.float()" in done) == cast
+
+
+def test_two_models_on_a_line_stay_in_one_with() -> None:
+    source = "import torch\nloss = bce(d(real), a) + bce(d(g(z).detach()), b)\nn = [d.parameters(), g.parameters()]\n"
+    done = text(apply(source, Edit("wrap_with", "s.py", 2, target="forwards", code=WITH)))
+    assert f"{WITH}\n    loss = bce(d(real), a) + bce(d(g(z).detach()), b)\n" in done
+
+
 def test_the_model_is_followed_to_where_it_is_made() -> None:
     source = """\
     def train(net, x):

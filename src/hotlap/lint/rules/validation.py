@@ -16,6 +16,7 @@ CAUSES = ("validation-grad",)
 _NO_GRAPH = ("no_grad", "inference_mode", "set_grad_enabled", "volatile")
 _NEEDS_GRAPH = ("backward", "requires_grad", "requires_grad_", "grad", "enable_grad", "attack", "perturb", "vjp", "jvp",
                 "zero_grad", "step", "fit")  # fmt: skip
+_TRUSTED = ("torch", "numpy", "tqdm", "time", "math")
 
 
 def find(script: Script, training: Training) -> Iterator[Problem]:
@@ -27,6 +28,8 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
         if call is None or _mentions(function, _NO_GRAPH + _NEEDS_GRAPH) or _called_without_graph(script, function):
             continue
         if any(_mentions(f, _NEEDS_GRAPH + _NO_GRAPH) for c in script.calls(function) for f in script.called(c)):
+            continue
+        if _lends(script, function, dotted(call.func)):
             continue
         edit = Edit("decorate", script.name, call.lineno, target="validation", code="@torch.no_grad()")
         yield problem(
@@ -58,6 +61,18 @@ def _mentions(function: Function, words: tuple[str, ...]) -> bool:
             name = node.arg or ""
         if name in words:
             return True
+    return False
+
+
+def _lends(script: Script, function: Function, model: str) -> bool:
+    """Whether a function of another file is given the model (``pgd(model, x, y)``) or an optimizer: it may train."""
+    for call in script.calls(function):
+        name = dotted(call.func)
+        head = script.imports.get(name.partition(".")[0], "")
+        if head and head.partition(".")[0] not in _TRUSTED and not name.rpartition(".")[2][:1].isupper():
+            given = [dotted(a) for a in [*call.args, *(k.value for k in call.keywords)]]
+            if any(g and (g == model or "optim" in g.rpartition(".")[2]) for g in given):
+                return True
     return False
 
 
