@@ -1,8 +1,8 @@
 """The optional kernel: what numpy, torch and zlib do in several passes or slowly, in C.
 
-``kernel.c`` and ``jpeg.c`` are compiled by the machine's own C compiler (the one that torch.compile needs too), once,
-into the user's cache folder. Nobody waits for that: batches are made in torch until it is there, and with the same bits
-after. Without a compiler, or with HOTLAP_FUSED=0, all is torch; :func:`state` says which.
+``windows.c``, ``jpeg.c`` and ``crc32.c`` are compiled by the machine's own C compiler (the one that torch.compile needs
+too), once, into the user's cache folder. Nobody waits for that: batches are made in torch until it is there, and with
+the same bits after. Without a compiler, or with HOTLAP_FUSED=0, all is torch; :func:`state` says which.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 __all__ = ["library", "ready", "state"]
 
-_SOURCES = [Path(__file__).with_name(name) for name in ("kernel.c", "jpeg.c")]
+_SOURCES = [Path(__file__).with_name(name) for name in ("windows.c", "jpeg.c", "crc32.c")]
 _FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC")
 """No contraction: a product and a sum rounded apart, as torch rounds them."""
 _TIME_LIMIT_S = 60

@@ -1,0 +1,245 @@
+/* Windows of bytes (or int16) to floats in one pass: gather, mirror, convert, normalise, layout (fused.py).
+
+   y = x * scale[c] + shift[c], product and sum rounded apart (-ffp-contract=off), as torch does it: same bits.
+
+   A batch larger than the caches is written past them, from the registers: an ordinary store reads the line first that
+   it overwrites, and a gather of bytes moves little else. Measured with one reader on the same core: 0.9x at 4.6 MiB,
+   1.1x at 9.2 MiB, 1.3x where nobody reads (a copy to a device, another core). */
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+enum { SCRATCH = 4096, STREAMED_BYTES = 6 << 20 };
+
+/* Whether rows of `count` floats at `out`, `total` in all, are written past the caches. */
+static int streams(const float *out, int64_t count, int64_t total)
+{
+#if defined(__SSE4_1__)
+    return count % 4 == 0 && (uintptr_t)out % 16 == 0 && total * (int64_t)sizeof(float) >= STREAMED_BYTES;
+#else
+    (void)out, (void)count, (void)total;
+    return 0;
+#endif
+}
+
+/* What was streamed is seen by other threads from here on. */
+static void finish(int streamed)
+{
+#if defined(__SSE2__)
+    if (streamed) _mm_sfence();
+#else
+    (void)streamed;
+#endif
+}
+
+/* A row of bytes as floats; by `scale` and `shift` of each float, unless they are null. Whole lines of the cache leave
+   the registers at once where they can: four floats at a time take a quarter longer. */
+static void convert(const uint8_t *restrict from, int64_t count, const float *restrict scale,
+                    const float *restrict shift, float *restrict to, int streamed)
+{
+#if defined(__AVX512F__)
+    if (streamed && count % 16 == 0 && (uintptr_t)to % 64 == 0) {
+        for (int64_t x = 0; x < count; x += 16) {
+            __m512 y = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(from + x))));
+            if (scale) y = _mm512_add_ps(_mm512_mul_ps(y, _mm512_loadu_ps(scale + x)), _mm512_loadu_ps(shift + x));
+            _mm512_stream_ps(to + x, y);
+        }
+        return;
+    }
+#elif defined(__AVX2__)
+    if (streamed && count % 8 == 0 && (uintptr_t)to % 32 == 0) {
+        for (int64_t x = 0; x < count; x += 8) {
+            __m256 y = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(from + x))));
+            if (scale) y = _mm256_add_ps(_mm256_mul_ps(y, _mm256_loadu_ps(scale + x)), _mm256_loadu_ps(shift + x));
+            _mm256_stream_ps(to + x, y);
+        }
+        return;
+    }
+#endif
+#if defined(__SSE4_1__)
+    if (streamed) {
+        for (int64_t x = 0; x < count; x += 4) {
+            int32_t four;
+            memcpy(&four, from + x, 4);
+            __m128 y = _mm_cvtepi32_ps(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four)));
+            if (scale) y = _mm_add_ps(_mm_mul_ps(y, _mm_loadu_ps(scale + x)), _mm_loadu_ps(shift + x));
+            _mm_stream_ps(to + x, y);
+        }
+        return;
+    }
+#endif
+    (void)streamed;
+    for (int64_t x = 0; x < count; x++) to[x] = (float)from[x];
+    if (scale)
+        for (int64_t x = 0; x < count; x++) {
+            float product = to[x] * scale[x];
+            to[x] = product + shift[x];
+        }
+}
+
+/* `numbers`, of which there are c, for every float of `count`: one after the other, or the k-th alone. */
+static void spread(const float *numbers, int64_t c, int64_t k, int64_t count, float *to)
+{
+    for (int64_t x = 0; x < count; x++) to[x] = numbers[k < 0 ? x % c : k];
+}
+
+/* A line of w pixels of c bytes, back to front. `to` has room for a byte more. */
+static void mirror(const uint8_t *restrict from, int64_t w, int64_t c, uint8_t *restrict to)
+{
+    int64_t x = 0;
+#if defined(__SSSE3__)
+    if (c == 3 && w > 0) { /* five pixels at a time, once a pixel behind them makes it safe to read sixteen bytes */
+        const __m128i back = _mm_setr_epi8(12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, 15);
+        memcpy(to, from + (w - 1) * 3, 3);
+        for (x = 1; x + 5 <= w; x += 5) {
+            const __m128i five = _mm_loadu_si128((const __m128i *)(from + (w - x - 5) * 3));
+            _mm_storeu_si128((__m128i *)(to + x * 3), _mm_shuffle_epi8(five, back));
+        }
+    }
+#endif
+    if (c == 1)
+        for (; x < w; x++) to[x] = from[w - 1 - x];
+    for (; x < w; x++)
+        for (int64_t k = 0; k < c; k++) to[x * c + k] = from[(w - 1 - x) * c + k];
+}
+
+/* Where the k-th bytes of sixteen pixels of three lie in the three registers that hold them, back to front if so asked;
+   128 where another register has one. */
+static void find_places(int64_t k, int backwards, uint8_t places[3][16])
+{
+    for (int r = 0; r < 3; r++)
+        for (int j = 0; j < 16; j++) {
+            const int at = 3 * (backwards ? 15 - j : j) + (int)k - 16 * r;
+            places[r][j] = at >= 0 && at < 16 ? (uint8_t)at : 128;
+        }
+}
+
+/* The k-th byte of each of `count` pixels of c bytes. */
+static void pick(const uint8_t *restrict from, int64_t count, int64_t c, int64_t k, int backwards,
+                 uint8_t places[3][16], uint8_t *restrict to)
+{
+    int64_t x = 0;
+#if defined(__SSSE3__)
+    const __m128i a = _mm_loadu_si128((const __m128i *)places[0]), b = _mm_loadu_si128((const __m128i *)places[1]),
+                  d = _mm_loadu_si128((const __m128i *)places[2]);
+    for (; c == 3 && x + 16 <= count; x += 16) {
+        const __m128i *here = (const __m128i *)(from + 3 * (backwards ? count - x - 16 : x));
+        const __m128i first = _mm_shuffle_epi8(_mm_loadu_si128(here), a);
+        const __m128i second = _mm_shuffle_epi8(_mm_loadu_si128(here + 1), b);
+        const __m128i third = _mm_shuffle_epi8(_mm_loadu_si128(here + 2), d);
+        _mm_storeu_si128((__m128i *)(to + x), _mm_or_si128(_mm_or_si128(first, second), third));
+    }
+#else
+    (void)places;
+#endif
+    for (; x < count; x++) to[x] = from[(backwards ? count - 1 - x : x) * c + k];
+}
+
+/* Planes to planes: n windows of c x h x w at base + starts[i], the first `flipped` mirrored. */
+void planes_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
+                      int64_t w, int64_t plane, int64_t line, const float *scale, const float *shift, int normalise,
+                      float *out)
+{
+    float scales[SCRATCH], shifts[SCRATCH];
+    uint8_t mirrored[SCRATCH + 1];
+    const int64_t block = w < SCRATCH ? w : SCRATCH;
+    const int streamed = streams(out, w, n * c * h * w);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < c; k++) {
+            if (normalise) spread(scale, c, k, block, scales), spread(shift, c, k, block, shifts);
+            for (int64_t y = 0; y < h; y++)
+                for (int64_t first = 0; first < w; first += block) {
+                    const int64_t count = w - first < block ? w - first : block;
+                    const uint8_t *from = base + starts[i] + k * plane + y * line;
+                    if (i < flipped) {
+                        mirror(from + w - first - count, count, 1, mirrored);
+                        from = mirrored;
+                    } else {
+                        from += first;
+                    }
+                    convert(from, count, normalise ? scales : NULL, shifts, out + ((i * c + k) * h + y) * w + first,
+                            streamed);
+                }
+        }
+    finish(streamed);
+}
+
+/* Interleaved to interleaved (channels-last): n windows of h x w x c, four pixels at most SCRATCH. */
+void pixels_to_pixels(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
+                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out)
+{
+    float scales[SCRATCH], shifts[SCRATCH];
+    uint8_t mirrored[SCRATCH + 1];
+    const int64_t block = w * c <= SCRATCH ? w : SCRATCH / c / 4 * 4;
+    const int streamed = streams(out, w * c, n * h * w * c);
+    if (normalise) spread(scale, c, -1, block * c, scales), spread(shift, c, -1, block * c, shifts);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t y = 0; y < h; y++)
+            for (int64_t first = 0; first < w; first += block) {
+                const int64_t pixels = w - first < block ? w - first : block;
+                const uint8_t *from = base + starts[i] + y * line;
+                if (i < flipped) {
+                    mirror(from + (w - first - pixels) * c, pixels, c, mirrored);
+                    from = mirrored;
+                } else {
+                    from += first * c;
+                }
+                convert(from, pixels * c, normalise ? scales : NULL, shifts, out + ((i * h + y) * w + first) * c,
+                        streamed);
+            }
+    finish(streamed);
+}
+
+/* Interleaved to planes: n windows of h x w x c to c x h x w. */
+void pixels_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
+                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out)
+{
+    float scales[SCRATCH], shifts[SCRATCH];
+    uint8_t row[SCRATCH], places[3][16];
+    const int64_t block = w < SCRATCH ? w : SCRATCH;
+    const int streamed = streams(out, w, n * c * h * w);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < c; k++) {
+            find_places(k, i < flipped, places);
+            if (normalise) spread(scale, c, k, block, scales), spread(shift, c, k, block, shifts);
+            for (int64_t y = 0; y < h; y++)
+                for (int64_t first = 0; first < w; first += block) {
+                    const int64_t count = w - first < block ? w - first : block;
+                    const int64_t begin = i < flipped ? w - first - count : first;
+                    pick(base + starts[i] + y * line + begin * c, count, c, k, i < flipped, places, row);
+                    convert(row, count, normalise ? scales : NULL, shifts, out + ((i * c + k) * h + y) * w + first,
+                            streamed);
+                }
+        }
+    finish(streamed);
+}
+
+/* int16 sounds to floats, scaled. */
+void sounds(const uint8_t *base, const int64_t *starts, int64_t n, int64_t length, float scale, float *out)
+{
+    const int streamed = streams(out, length, n * length);
+    for (int64_t i = 0; i < n; i++) {
+        const int16_t *restrict from = (const int16_t *)(base + starts[i]);
+        float *restrict to = out + i * length;
+        int64_t x = 0;
+#if defined(__AVX512F__)
+        if (streamed && (uintptr_t)to % 64 == 0)
+            for (; x + 16 <= length; x += 16) {
+                const __m512i wide = _mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)(from + x)));
+                _mm512_stream_ps(to + x, _mm512_mul_ps(_mm512_cvtepi32_ps(wide), _mm512_set1_ps(scale)));
+            }
+#endif
+#if defined(__SSE4_1__)
+        if (streamed)
+            for (; x + 4 <= length; x += 4) {
+                const __m128i wide = _mm_cvtepi16_epi32(_mm_loadl_epi64((const __m128i *)(from + x)));
+                _mm_stream_ps(to + x, _mm_mul_ps(_mm_cvtepi32_ps(wide), _mm_set1_ps(scale)));
+            }
+#endif
+        for (; x < length; x++) to[x] = (float)from[x] * scale;
+    }
+    finish(streamed);
+}
