@@ -11,7 +11,8 @@ write    how long every library takes to write the data set in its own form, and
 memory   a data set four times as large as the memory (a cgroup) that its reader may use, beside the disk's own rate
 
 Ways take turns, each turn in a process of its own after one epoch to warm up; medians over the rounds, with the lowest
-and the highest. CPU time and anonymous memory count all processes of a way. A library that is not installed is named.
+and the highest. After the first round of ``feed``, of the rivals the quickest three of each kind go on. CPU time and
+anonymous memory count all processes of a way. A library that is not installed is named.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,14 +36,16 @@ from loader_memory import compare_memory
 from loader_rivals import installed
 from loader_rounds import Turn, medians, ratios, take_turns, turn
 from loader_turn import ALL_RIVALS, step, ways, writers
-from loader_ways import LIMIT, ROOF
+from loader_ways import LIMIT, PURE_TORCH, ROOF
 
 from hotlap.pack import kernel
 
 __all__ = ["main", "summary"]
 
 OURS = "hotlap.pack"
-TIERS = ("decoded", "encoded")
+TIERS = ("decoded", "pure torch", "encoded")
+GO_ON = 3
+"""Rivals of each tier that get more turns than the first."""
 
 
 def _multiplications(step_ms: float) -> int:
@@ -57,17 +61,37 @@ def _multiplications(step_ms: float) -> int:
 
 
 def _tier(name: str) -> str:
+    if name.startswith(PURE_TORCH):
+        return "pure torch"
     return "encoded" if "JPEG" in name or "WAV" in name else "decoded"
+
+
+def _rivals(names: Iterable[str], tier: str) -> list[str]:
+    """Those of other libraries; beside ours in pure torch, the ones of decoded samples."""
+    wanted = "encoded" if tier == "encoded" else "decoded"
+    return [n for n in names if n not in (LIMIT, ROOF) and not n.startswith(OURS) and _tier(n) == wanted]
+
+
+def _rates(turns: dict[str, list[Turn]]) -> dict[str, float]:
+    return {name: statistics.median(t["samples_per_s"] for t in found) for name, found in turns.items()}
+
+
+def go_on(turns: dict[str, list[Turn]]) -> set[str]:
+    """Ours, the limits, and the quickest rivals: a median is of no use for one that is five times slower."""
+    rate = _rates(turns)
+    found = {n for n in rate if n in (LIMIT, ROOF) or n.startswith(OURS)}
+    for tier in TIERS:
+        found |= set(sorted(_rivals(rate, tier), key=rate.__getitem__)[-GO_ON:])
+    return found
 
 
 def summary(turns: dict[str, list[Turn]]) -> dict[str, Any]:
     """Per tier: our quickest way over the quickest rival, and over the limit (memcpy, or the resident batch)."""
-    rate = {name: statistics.median(t["samples_per_s"] for t in found) for name, found in turns.items()}
+    rate = _rates(turns)
     found: dict[str, Any] = {}
     for tier in TIERS:
-        names = [n for n in rate if n not in (LIMIT, ROOF) and _tier(n) == tier]
-        ours = max((n for n in names if n.startswith(OURS)), key=rate.__getitem__, default=None)
-        rival = max((n for n in names if not n.startswith(OURS)), key=rate.__getitem__, default=None)
+        ours = max((n for n in rate if n.startswith(OURS) and _tier(n) == tier), key=rate.__getitem__, default=None)
+        rival = max(_rivals(rate, tier), key=rate.__getitem__, default=None)
         if ours is None or rival is None:
             continue
         found[tier] = {"ours": ours, "best_rival": rival}
@@ -93,7 +117,7 @@ def _feed(args: argparse.Namespace, folder: Path, usable: list[str]) -> dict[str
     play = partial(_play, folder, args, usable, _multiplications(args.step_ms))
     skipped = LIMIT if args.step_ms else ROOF
     names = [n for n in ways(args.kind, rivals) if args.only in n and n != skipped]
-    turns, failed = take_turns(names, play, args.rounds, args.limit_s)
+    turns, failed = take_turns(names, play, args.rounds, args.limit_s, go_on)
     table = dict(sorted(medians(turns).items(), key=lambda entry: -entry[1]["samples_per_s"]))
     print(f"{'way':36} {'samples/s':>10} {'cpu ms/1000':>12} {'first ms':>9} {'epoch ms':>9} {'anon MB':>8}")
     for name, row in table.items():

@@ -42,14 +42,24 @@ def turn(
     return (err.strip().splitlines() or ["it died without a word"])[-1]
 
 
-def take_turns(names: list[str], play: Callable[[str], Turn | str], rounds: int,
-               limit_s: float) -> tuple[dict[str, list[Turn]], dict[str, str]]:  # fmt: skip
-    """(turns by name, reasons by name of those that failed). Stops at ``limit_s`` once a round is over."""
+def take_turns(
+    names: list[str], play: Callable[[str], Turn | str], rounds: int, limit_s: float,
+    goes_on: Callable[[dict[str, list[Turn]]], set[str]] | None = None,
+) -> tuple[dict[str, list[Turn]], dict[str, str]]:  # fmt: skip
+    """(turns by name, reasons by name of those that failed). Stops at ``limit_s`` once a round is over.
+
+    ``goes_on`` says after the first round which names get more turns; without it, all.
+    """
     turns: dict[str, list[Turn]] = {}
     failed: dict[str, str] = {}
-    begun = time.monotonic()
+    begun = last = time.monotonic()
     for number in range(rounds):
-        if number and (time.monotonic() - begun) * (number + 1) / number > limit_s:
+        round_s, last = time.monotonic() - last, time.monotonic()
+        if number == 1 and goes_on is not None:
+            kept = goes_on(turns)
+            round_s *= len(kept) / len(names)
+            names = [name for name in names if name in kept]
+        if number and time.monotonic() - begun + round_s > limit_s:
             print(f"{number} of {rounds} rounds fit {limit_s:.0f} s", file=sys.stderr)
             break
         for name in names:

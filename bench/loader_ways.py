@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,14 +15,20 @@ from loader_samples import collate
 
 from hotlap.pack import Clip, Flat, Image, Loader, LoaderSettings
 
-__all__ = ["LIMIT", "ROOF", "Again", "Memmap", "Way", "as_is", "batches", "plain_ways"]
+__all__ = ["LIMIT", "PURE_TORCH", "ROOF", "Again", "Memmap", "Way", "as_is", "batches", "plain_ways"]
 
 Way = Callable[[Path], Any]
 LIMIT = "memcpy of the batch"
 ROOF = "resident batch"
+PURE_TORCH = "hotlap.pack pure torch"
+"""Our ways without the compiled kernel."""
 
 
-def _ours(folder: Path, kind: str, variant: str, mode: str, threads: int = 1, layout: str = "nchw") -> Loader:
+def _ours(
+    folder: Path, kind: str, variant: str, mode: str, threads: int = 1, layout: str = "nchw", fused: bool = True
+) -> Loader:
+    if not fused:
+        os.environ["HOTLAP_FUSED"] = "0"  # read when a batch first asks for the kernel
     views: dict[str, Any] = {
         "images": {"image": Image(CROP, flip=0.5, layout=layout)},
         "audio": {"audio": Clip(CLIP)},
@@ -136,6 +143,10 @@ def plain_ways(kind: str) -> dict[str, Way]:
                             ROOF: partial(_resident, kind=kind, copied=False)}  # fmt: skip
     for mode, threads in (("inline", 1), ("background", 1), ("background", 2), ("auto", 1)):
         ways[f"hotlap.pack {mode} {threads}"] = partial(_ours, kind=kind, variant="planar", mode=mode, threads=threads)
+        if mode != "auto":
+            ways[f"{PURE_TORCH} {mode} {threads}"] = partial(
+                _ours, kind=kind, variant="planar", mode=mode, threads=threads, fused=False
+            )
     file = "WAV" if kind == "audio" else "JPEG"
     for workers in (0, 2):
         ways[f"DataLoader memmap __getitems__ {workers}"] = partial(
