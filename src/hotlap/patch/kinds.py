@@ -9,6 +9,7 @@ from hotlap.patch.beside import refuse_beside
 from hotlap.patch.changes import Changes
 from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
+from hotlap.patch.iterables import replace_iterable
 from hotlap.patch.models import calls_like_models, class_shows, making
 from hotlap.patch.readers import reader_calls
 from hotlap.patch.source import Source, Unwritable, dotted
@@ -119,28 +120,6 @@ def _written(around: str, template: str) -> bool:
     """Whether the text around the call is the template already."""
     head = template.partition("{")[0]
     return bool(head) and around.startswith(head)
-
-
-def replace_iterable(source: Source, changes: Changes, edit: Edit) -> None:
-    """What the training loop goes over; from the loader's own line to the loop that trains with it."""
-    import libcst as cst
-
-    statement: cst.CSTNode | None = source.statement(edit.line)
-    if isinstance(statement, cst.SimpleStatementLine):
-        names = [n for n, _ in making(source, edit.line)] if source.loops(statement) == [] else []
-        loops = [f for f in source.of_type(cst.For) if _goes_over(source, f, names) and trains(source, f)]
-        around = [f for f in source.loops(statement) if isinstance(f, cst.For)]
-        statement = around[0] if around else (loops[0] if len(loops) == 1 else None)
-    if not isinstance(statement, cst.For) or statement.asynchronous is not None:
-        raise Unwritable("the `for` that trains with it is not seen in this file")
-    if not source.code(statement.iter).startswith(edit.code.partition("{")[0]):
-        changes.templates[statement].append(edit.code)
-
-
-def _goes_over(source: Source, loop: cst.For, names: list[str]) -> bool:
-    import libcst as cst
-
-    return any(dotted(n) in names for n in source.inside(loop.iter, cst.Name, cst.Attribute))
 
 
 def insert_before(source: Source, changes: Changes, edit: Edit) -> None:
