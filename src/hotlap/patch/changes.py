@@ -6,6 +6,7 @@ from collections import defaultdict
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from hotlap.patch.layout import appended
 from hotlap.patch.source import Source, dotted
 from hotlap.records.errors import HotlapError
 
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     import libcst as cst
 
 __all__ = ["Changes"]
-
-WIDTH = 120
-"""A call that grows past this is put on lines of its own, unless the file has longer lines already."""
 
 
 class Changes:
@@ -149,50 +147,7 @@ class Changes:
                 added.append(cst.Arg(text, keyword=cst.Name(name), equal=equal))
         if not added:
             return call.with_changes(args=args)
-        return self._appended(original, call, args, added)
-
-    def _appended(self, original: cst.Call, call: cst.Call, args: list[Any], added: list[Any]) -> cst.Call:
-        """New arguments in the way the call is written: on its line, or one to a line."""
-        import libcst as cst
-
-        first, last = self.source.span(original)
-        if args and first != last:
-            trailing = args[-1].comma
-            break_ = next((a.comma.whitespace_after for a in args if isinstance(a.comma, cst.Comma)
-                           and isinstance(a.comma.whitespace_after, cst.ParenthesizedWhitespace)
-                           and a is not args[-1]), call.whitespace_before_args)  # fmt: skip
-            joint = cst.Comma(whitespace_after=break_)
-            held = trailing.whitespace_after if isinstance(trailing, cst.Comma) else None
-            if isinstance(held, cst.ParenthesizedWhitespace) and isinstance(break_, cst.ParenthesizedWhitespace):
-                commented = break_.with_changes(first_line=held.first_line)  # a comment stays with its argument
-                args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=commented))
-                trailing = cst.Comma(whitespace_after=held.with_changes(first_line=cst.TrailingWhitespace()))
-            else:
-                args[-1] = args[-1].with_changes(comma=joint)
-            added = [*(a.with_changes(comma=joint) for a in added[:-1]), added[-1].with_changes(comma=trailing)]
-            if not isinstance(trailing, cst.Comma):  # the closing bracket's place is in the last argument
-                added[-1] = added[-1].with_changes(whitespace_after_arg=args[-1].whitespace_after_arg)
-                args[-1] = args[-1].with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
-            return call.with_changes(args=[*args, *added])
-        joint = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        every = [*args, *added]
-        every = [
-            *(a.with_changes(comma=joint) for a in every[:-1]),
-            every[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT),
-        ]
-        grown = len(self.source.lines[first - 1]) + sum(len(self.source.module.code_for_node(a)) + 2 for a in added)
-        if grown <= max(WIDTH, *(len(line) for line in self.source.lines)):
-            return call.with_changes(args=every)
-        break_ = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
-        close = cst.ParenthesizedWhitespace(indent=True)
-        indent = len(self.source.lines[first - 1]) - len(self.source.lines[first - 1].lstrip())
-        if indent + 4 + sum(len(self.source.module.code_for_node(a)) + 2 for a in every) > WIDTH:
-            each = cst.Comma(whitespace_after=break_)
-            every = [a.with_changes(comma=each) for a in every]
-            every[-1] = every[-1].with_changes(comma=cst.Comma(whitespace_after=close))
-        else:
-            every[-1] = every[-1].with_changes(whitespace_after_arg=close)
-        return call.with_changes(args=every, whitespace_before_args=break_)
+        return appended(self.source, original, call, args, added)
 
     def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> Any:
         import libcst as cst

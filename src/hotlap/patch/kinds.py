@@ -10,6 +10,7 @@ from hotlap.patch.changes import Changes
 from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor
 from hotlap.patch.iterables import replace_iterable
+from hotlap.patch.keywords import by_position, meant_calls
 from hotlap.patch.models import calls_like_models, class_shows, making
 from hotlap.patch.readers import reader_calls
 from hotlap.patch.source import Source, Unwritable, dotted
@@ -24,9 +25,6 @@ __all__ = ["KINDS"]
 _OPTIMIZERS = {
     "Adam", "AdamW", "SGD", "Adagrad", "NAdam", "RAdam", "RMSprop", "Rprop", "Adamax", "ASGD", "Adadelta"
 }  # fmt: skip
-_POSITIONS = {"DataLoader": ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
-                             "collate_fn", "pin_memory", "drop_last")}  # fmt: skip
-"""Arguments that may be given by position (torch/utils/data/dataloader.py)."""
 
 
 def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
@@ -35,17 +33,18 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
         calls = _optimizers(source, edit)
     else:
         calls = [c for c in source.calls(source.statement(edit.line)) if _ends(c, edit.target)]
+        calls = meant_calls(source, calls, edit)
     if not calls:
         raise Unwritable(f"no call of {edit.target} is seen there")
     for call in calls:
         if any(arg.star for arg in call.args):
             raise Unwritable("the call takes its arguments from * or **: set them where those are made")
         keywords = dict(edit.keywords)
-        names = _POSITIONS.get((dotted(call.func) or "").rpartition(".")[2], ())
-        positional = [a for a in call.args if a.keyword is None]
-        for name, arg in zip(names, positional, strict=False):
-            if name in keywords:
-                changes.values[arg.value] = repr(keywords.pop(name))
+        for name in edit.keywords:
+            value = by_position(source, call, name)
+            if value is not None:
+                new = keywords.pop(name)
+                changes.values[value] = new if isinstance(new, str) else repr(new)
         changes.set_keywords(call, keywords)
 
 
