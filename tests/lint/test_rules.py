@@ -76,6 +76,10 @@ def test_each_step_silent(line: str) -> None:
     assert in_loop(line) == []
 
 
+def test_a_form_feed_ends_no_line() -> None:
+    assert [p.text for p in lint_text("s.py", "\x0c\n" + HEAD + LOOP.format("gc.collect()"))] == ["gc.collect()"]
+
+
 def test_another_cause_is_not_ignored() -> None:
     assert in_loop("total += loss.item()  # hotlap: ignore[gc-collect]") == ["sync"]
 

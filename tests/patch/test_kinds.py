@@ -161,6 +161,27 @@ def test_code_that_has_to_run_once_goes_before_the_loops() -> None:
     assert done == "import torch\ntorch.set_num_threads(1)\n" + source.split("\n", 1)[1]
 
 
+def test_the_head_of_an_elif_has_no_place_before_it() -> None:
+    source = "import torch\nif a:\n    pass\nelif model(x).sum() > 0:\n    pass\n"
+    done = apply(source, Edit("insert_before", "s.py", 4, code="torch.set_num_threads(1)"))
+    assert done.after == done.before and "no place of its own" in done.by_hand[0].text
+
+
+def test_braces_of_the_script_are_no_places_to_fill() -> None:
+    source = 'import torch\nout = model(batch[f"{value}{call}{arguments}"])\nmodel.eval()\n'
+    done = text(apply(source, Edit("replace_call", "s.py", 2, target="forward", code=CAST)))
+    assert 'out = model(batch[f"{value}{call}{arguments}"]).float()\n' in done
+    saved = Edit("replace_call", "s.py", 2, target="torch.save", code="save_later({arguments})")
+    assert 'save_later(a, f"{function}.pt")\n' in text(apply('import torch\ntorch.save(a, f"{function}.pt")\n', saved))
+
+
+def test_a_form_feed_ends_no_line() -> None:
+    edit = Edit("set_keyword", "s.py", 3, target="Adam", keywords={"fused": True})
+    done = apply("import torch\n\x0c\nopt = Adam(ps)\n", edit, expected="opt = Adam(ps)")
+    assert text(done) == "import torch\n\x0c\nopt = Adam(ps, fused=True)\n"
+    assert "fused" in text(apply("import torch\x0c\n\nopt = Adam(ps)\n", edit, expected="opt = Adam(ps)"))
+
+
 def test_a_validation_function_is_decorated_and_a_training_one_is_not() -> None:
     source = """\
     import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -193,9 +194,11 @@ class Changes:
 
         module = self.source.module
         own = module.code_for_node(node)
-        text = template.replace("{call}", own).replace("{iterable}", own).replace("{value}", own)
+        held = {"call": own, "iterable": own, "value": own}
         if isinstance(node, cst.Call):
             bare = node.with_changes(func=cst.Name("f"), lpar=[], rpar=[])
             inner = module.code_for_node(bare).strip()[1:].strip()
-            text = text.replace("{function}", dotted(node.func) or "").replace("{arguments}", inner[1:-1])
+            held |= {"function": dotted(node.func) or "", "arguments": inner[1:-1]}
+        # In one go: the node's own text may hold such a word in braces.
+        text = re.sub(r"\{(\w+)\}", lambda found: held.get(found[1], found[0]), template)
         return cst.parse_expression(text, module.config_for_parsing)

@@ -145,8 +145,10 @@ def _insert(source: Source, statement: Any, code: str, place: dict[Any, list[str
 
     if not isinstance(statement, cst.SimpleStatementLine | cst.For | cst.While | cst.If):
         raise Unwritable("there is no plain statement to put it beside")
-    block = next(source.parents(statement))
-    beside = [source.code(s).strip() for s in getattr(block, "body", ())]
+    block: Any = next(source.parents(statement))
+    if not isinstance(block, cst.Module | cst.IndentedBlock):  # an `elif`
+        raise Unwritable("the statement has no place of its own among others")
+    beside = [source.code(s).strip() for s in block.body]
     if code not in beside and code not in place[statement]:
         place[statement].append(code)
 
