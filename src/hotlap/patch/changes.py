@@ -8,6 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.layout import appended
+from hotlap.patch.removal import left_over, settled, unwrapped
 from hotlap.patch.source import Source, dotted
 from hotlap.records.errors import HotlapError
 
@@ -34,6 +35,8 @@ class Changes:
         self.after: dict[Any, list[str]] = defaultdict(list)
         self.decorators: dict[Any, list[str]] = defaultdict(list)
         self.removed: set[Any] = set()
+        self.gone: set[Any] = set()
+        """Place holders of removed statements, until the block around them is done."""
 
     def kept(self) -> dict[str, Any]:
         """What is recorded so far, for :meth:`put_back`."""
@@ -86,7 +89,7 @@ class Changes:
 
             def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
                 if original_node in changes.removed:
-                    return cst.RemoveFromParent()
+                    return changes._gone(left_over(updated_node.leading_lines))
                 return changes._beside(original_node, [updated_node])
 
             def leave_While(self, original_node: cst.While, updated_node: cst.While) -> Any:
@@ -95,9 +98,14 @@ class Changes:
             def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
                 if original_node not in changes.removed:
                     return updated_node
-                inner = list(updated_node.body.body)
-                inner[0] = inner[0].with_changes(leading_lines=updated_node.leading_lines)
-                return cst.FlattenSentinel(inner)
+                inner, end = unwrapped(updated_node)
+                return cst.FlattenSentinel([*inner, changes._gone(end)])
+
+            def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> Any:
+                return settled(updated_node, changes.gone)
+
+            def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> Any:
+                return settled(updated_node, changes.gone)
 
             def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> Any:
                 added = [
@@ -154,7 +162,7 @@ class Changes:
         import libcst as cst
 
         if original in self.removed:
-            return cst.RemoveFromParent()
+            return self._gone(left_over(updated.leading_lines))
         body: list[Any] = [updated]
         if original in self.hoisted:
             call, name = self.hoisted[original]
@@ -170,6 +178,10 @@ class Changes:
             inner = cst.IndentedBlock([body[0].with_changes(leading_lines=[])])
             body[0] = block.with_changes(body=inner, leading_lines=lines)
         return self._beside(original, body)
+
+    def _gone(self, holder: Any) -> Any:
+        self.gone.add(holder)
+        return holder
 
     def _parse(self, text: str) -> Any:
         import libcst as cst
