@@ -110,6 +110,35 @@ def test_loaders() -> None:
     assert loader("DataLoader(data, 8, num_workers=workers, pin_memory=True)") == []
 
 
+POINTS = """
+class Points:
+    def __init__(self, x, device=None):
+        self.x = x{}
+    def __getitem__(self, i):
+        return self.x[i]
+def collate(batch):
+    return torch.stack(batch){}
+x = torch.randn(9, 3){}
+points, others = Points(x{}), []
+def main(model, data):
+    loader = DataLoader(data, 8, num_workers=2, persistent_workers=True, collate_fn=collate)
+    for epoch in range(9):
+        for x in loader:
+            model(x.to(device)).backward()
+main(model, points)
+"""
+
+
+def test_batches_that_are_on_the_device_already_are_not_pinned() -> None:
+    assert causes(POINTS.format("", "", "", "")) == ["h2d-copy"]
+    assert causes(POINTS.format(".to(torch.float32)", ".to('cpu')", ".to(y.dtype)", ", device='cpu'")) == ["h2d-copy"]
+    for place in range(4):
+        code = ", device=device" if place == 3 else ".to(device)"
+        assert causes(POINTS.format(*(code if k == place else "" for k in range(4)))) == []
+    assert causes(POINTS.format(".cuda()", "", "", "")) == []
+    assert causes("torch.set_default_device('cuda')\n" + POINTS.format("", "", "", "")) == []
+
+
 def test_the_number_of_workers_may_be_an_argument() -> None:
     source = """
     import argparse
