@@ -34,7 +34,7 @@ _METHODS = {
 """By the last name alone: of whatever module or object."""
 _MODE = re.compile(r"(['\"])[rwax][bt]?\+?[bt]?\1")
 _WRITING = [quote + mode for quote in "'\"" for mode in "wax"]
-_UPLOAD = re.compile(r"upload(_|$)")
+_SENDING = re.compile(r"upload(_|$)")
 _OTHER_FILES = (".json", ".jsonl", ".yaml", ".yml", ".toml", ".txt", ".csv", ".tsv", ".md", ".cfg", ".ini", ".py")
 """No checkpoint is called so."""
 
@@ -50,7 +50,9 @@ def refuse_beside(source: Source, code: str) -> None:
     for call in source.of_type(cst.Call):
         name, full = _called(call), _full(call, known)
         ends = {name.rpartition(".")[2], full.rpartition(".")[2]}  # it may be imported under another name
-        sends = any(_UPLOAD.match(end) for end in ends) or ("put" in ends and len(call.args) > 1)  # not queue.put(item)
+        sends = any(_SENDING.match(end) for end in ends) or (
+            "put" in ends and len(call.args) > 1
+        )  # not queue.put(item)
         if full in _NAMES[helper] or ends & _METHODS[helper] or sends or _reads(source, call, full):
             raise Unwritable(f"{name} (line {source.place(call)[0]}) may look for the file while it is being written")
 
