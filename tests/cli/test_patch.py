@@ -100,6 +100,20 @@ def test_a_second_patch_changes_nothing(speaker: Path, capsys: pytest.CaptureFix
     assert "has this patch already" in capsys.readouterr().err
 
 
+def test_a_file_left_to_a_person_makes_no_later_patch_fail(speaker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = keep(speaker, ALL)
+    other = speaker / "readers.py"
+    other.write_text("audio = mine(path)\n")
+    findings = json.loads((run.path / "findings.json").read_text())
+    findings["findings"][0]["where"] = [{"file": str(other), "line": 1, "function": "", "text": "audio = mine(path)"}]
+    run.write("findings.json", findings)
+    for _ in range(3):
+        assert main(["patch", "fast.yaml", "--write"]) == 0
+    told = capsys.readouterr().err
+    assert told.count("train.py changed") == 1 and told.count("train.py has this patch already") == 2
+    assert told.count("no call of a well-known reader") == 3
+
+
 def test_unsaved_work_and_moved_code_are_refused(speaker: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(speaker, ALL)
     script = speaker / "train.py"

@@ -76,6 +76,10 @@ def test_each_step_silent(line: str) -> None:
     assert in_loop(line) == []
 
 
+def test_a_form_feed_ends_no_line() -> None:
+    assert [p.text for p in lint_text("s.py", "\x0c\n" + HEAD + LOOP.format("gc.collect()"))] == ["gc.collect()"]
+
+
 def test_another_cause_is_not_ignored() -> None:
     assert in_loop("total += loss.item()  # hotlap: ignore[gc-collect]") == ["sync"]
 
@@ -104,6 +108,35 @@ def test_loaders() -> None:
     assert loader("DataLoader(data, 8)", data="TensorDataset(a, b)") == []
     assert loader("DataLoader(data, 8, pin_memory=True)", data="unknown()") == []
     assert loader("DataLoader(data, 8, num_workers=workers, pin_memory=True)") == []
+
+
+POINTS = """
+class Points:
+    def __init__(self, x, device=None):
+        self.x = x{}
+    def __getitem__(self, i):
+        return self.x[i]
+def collate(batch):
+    return torch.stack(batch){}
+x = torch.randn(9, 3){}
+points, others = Points(x{}), []
+def main(model, data):
+    loader = DataLoader(data, 8, num_workers=2, persistent_workers=True, collate_fn=collate)
+    for epoch in range(9):
+        for x in loader:
+            model(x.to(device)).backward()
+main(model, points)
+"""
+
+
+def test_batches_that_are_on_the_device_already_are_not_pinned() -> None:
+    assert causes(POINTS.format("", "", "", "")) == ["h2d-copy"]
+    assert causes(POINTS.format(".to(torch.float32)", ".to('cpu')", ".to(y.dtype)", ", device='cpu'")) == ["h2d-copy"]
+    for place in range(4):
+        code = ", device=device" if place == 3 else ".to(device)"
+        assert causes(POINTS.format(*(code if k == place else "" for k in range(4)))) == []
+    assert causes(POINTS.format(".cuda()", "", "", "")) == []
+    assert causes("torch.set_default_device('cuda')\n" + POINTS.format("", "", "", "")) == []
 
 
 def test_the_number_of_workers_may_be_an_argument() -> None:

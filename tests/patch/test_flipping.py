@@ -107,6 +107,11 @@ def test_other_ways_to_write_it(old: str, new: str, wanted: str) -> None:
     ("old", "new", "why"),
     [
         ("if random.random() < 0.5", "if self.train and random.random() < 0.5", "no plain draw"),
+        (
+            "if random.random() <",
+            "if index < 0:\n            pass\n        elif random.random() <",
+            "branch of another",
+        ),
         ("< 0.5", "< self.share", "no plain draw"),
         ("random.random() < 0.5", "self.rng.random() < 0.5", "no plain draw"),
         ("torch.flip(image, [-1])", "image[..., ::-1]", "does more than"),

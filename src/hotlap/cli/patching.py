@@ -27,6 +27,7 @@ __all__ = [
     "digest",
     "is_patched",
     "plan_and_run",
+    "recorded",
     "script_path",
     "shown_name",
     "wanted_edits",
@@ -138,12 +139,15 @@ def _no_place(edit: Edit) -> str:
     return f"No line is known for {edit.code or edit.target or ', '.join(edit.keywords)}."
 
 
+def recorded(folder: RunFolder, plan: Plan) -> dict[str, list[str]]:
+    """What earlier patches of this plan made of its files."""
+    record = folder.read(RECORD, PatchRecord)
+    return dict(record.files) if record is not None and record.moves == plan.moves else {}
+
+
 def is_patched(folder: RunFolder, plan: Plan, path: Path) -> bool:
     """Whether the file is as this plan's patch leaves it."""
-    record = folder.read(RECORD, PatchRecord)
-    if record is None or record.moves != plan.moves or str(path) not in record.files:
-        return False
-    before, after = record.files[str(path)]
+    before, after = recorded(folder, plan).get(str(path), ["", ""])
     return before != after and path.is_file() and digest(path.read_bytes()) == after
 
 

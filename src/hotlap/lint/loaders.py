@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hotlap.lint.loops import Training
 from hotlap.lint.script import Loop, Script, dotted, keyword, names_in
 
-__all__ = ["Loader", "default_of", "training_loaders", "works_per_sample"]
+__all__ = ["Loader", "default_of", "given", "training_loaders", "works_per_sample"]
 
 _POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory")
 _IN_MEMORY = ("TensorDataset",)
@@ -66,9 +66,9 @@ def _loop_over(script: Script, training: Training, name: str, call: ast.Call) ->
             if function not in script.called(use) or script.scope(use) is not scope:
                 continue
             shift = 1 if params[:1] == ["self"] else 0
-            given = {params[i + shift]: a for i, a in enumerate(use.args) if i + shift < len(params)}
-            given |= {k.arg: k.value for k in use.keywords if k.arg}
-            if any(dotted(value) == name and param in names_in(loop.iter) for param, value in given.items()):
+            passed = {params[i + shift]: a for i, a in enumerate(use.args) if i + shift < len(params)}
+            passed |= {k.arg: k.value for k in use.keywords if k.arg}
+            if any(dotted(value) == name and param in names_in(loop.iter) for param, value in passed.items()):
                 return loop
     return None
 
@@ -104,12 +104,12 @@ def _dataset(script: Script, call: ast.Call) -> ast.Call | None:
             dataset = dataset.args[0]
             continue
         name = dotted(dataset) if dataset is not None else ""
-        values = [v for where in (script.scope(call), script.tree) for v in _given(script, where, name)] if name else []
+        values = [v for where in (script.scope(call), script.tree) for v in given(script, where, name)] if name else []
         dataset = values[0] if values else None
     return None
 
 
-def _given(script: Script, scope: ast.AST, name: str) -> list[ast.expr]:
+def given(script: Script, scope: ast.AST, name: str) -> list[ast.expr]:
     """Values given to a name, alone or among others, the last first."""
     found = [n for n in script.within(scope) if isinstance(n, ast.Assign) and name in map(dotted, _flat(n.targets))]
     return [n.value for n in sorted(found, key=lambda n: -n.lineno)]

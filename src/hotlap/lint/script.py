@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -40,7 +41,7 @@ class Script:
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        self.lines = text.splitlines()
+        self.lines = re.split("\r\n|\r|\n", text)  # as Python counts them: a form feed ends none
         self.tree = ast.parse(text)
         self.parent: dict[ast.AST, ast.AST] = {}
         self._children: dict[ast.AST, list[ast.AST]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from hotlap.patch.readers import full_names
@@ -26,9 +27,16 @@ _METHODS = {
         "gather_object", "exists", "isfile", "is_file", "getsize", "getmtime", "listdir", "scandir", "iterdir", "glob",
         "iglob", "rglob", "unlink", "symlink", "symlink_to", "hardlink_to", "copyfile", "copy2", "copytree", "rename",
         "Popen", "check_call", "check_output", "ProcessPoolExecutor", "_exit", "read_bytes", "log_artifact",
+        "log_artifacts", "save_artifact", "add_file", "add_dir", "log_model", "put_object", "fput_object", "put_file",
+        "push_to_hub", "sendfile", "copyfileobj", "scp",
     }
 }  # fmt: skip
 """By the last name alone: of whatever module or object."""
+_MODE = re.compile(r"(['\"])[rwax][bt]?\+?[bt]?\1")
+_WRITING = [quote + mode for quote in "'\"" for mode in "wax"]
+_SENDING = re.compile(r"upload(_|$)")
+_OTHER_FILES = (".json", ".jsonl", ".yaml", ".yml", ".toml", ".txt", ".csv", ".tsv", ".md", ".cfg", ".ini", ".py")
+"""No checkpoint is called so."""
 
 
 def refuse_beside(source: Source, code: str) -> None:
@@ -41,9 +49,11 @@ def refuse_beside(source: Source, code: str) -> None:
     known = full_names(source)
     for call in source.of_type(cst.Call):
         name, full = _called(call), _full(call, known)
-        if full in _NAMES[helper] or name.rpartition(".")[2] in _METHODS[helper] or (
-            full.rpartition(".")[2] in _METHODS[helper]  # imported under another name
-        ):  # fmt: skip
+        ends = {name.rpartition(".")[2], full.rpartition(".")[2]}  # it may be imported under another name
+        sends = any(_SENDING.match(end) for end in ends) or (
+            "put" in ends and len(call.args) > 1
+        )  # not queue.put(item)
+        if full in _NAMES[helper] or ends & _METHODS[helper] or sends or _reads(source, call, full):
             raise Unwritable(f"{name} (line {source.place(call)[0]}) may look for the file while it is being written")
 
 
@@ -59,3 +69,22 @@ def _called(call: cst.Call) -> str:
 def _full(call: cst.Call, known: dict[str, str]) -> str:
     head, dot, rest = (dotted(call.func) or "").partition(".")
     return known.get(head, head) + dot + rest
+
+
+def _reads(source: Source, call: cst.Call, full: str) -> bool:
+    """``open(path)`` and ``path.open()``, unless the mode says that it is written, or the name that it is text."""
+    import libcst as cst
+
+    method = isinstance(call.func, cst.Attribute) and call.func.attr.value == "open"
+    plain = full in ("open", "io.open", "gzip.open")
+    if not (plain or method):
+        return False
+    values = [a for a in call.args if a.keyword is None]
+    named = [a for a in call.args if a.keyword is not None and a.keyword.value == "mode"]
+    mode = named[0] if named else values[plain] if len(values) > plain else None
+    text = source.code(mode.value) if mode is not None else "'r'"
+    if method and not plain and not _MODE.fullmatch(text):  # Image.open(name), archive.open(name)
+        return False
+    path = values[0] if plain and values else None
+    other = path is not None and source.code(path.value).rstrip("'\")").endswith(_OTHER_FILES)
+    return not other and text[:2] not in _WRITING

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from hotlap.patch.layout import appended
+from hotlap.patch.removal import left_over, settled, unwrapped
 from hotlap.patch.source import Source, dotted
 from hotlap.records.errors import HotlapError
 
@@ -13,9 +16,6 @@ if TYPE_CHECKING:
     import libcst as cst
 
 __all__ = ["Changes"]
-
-WIDTH = 120
-"""A call that grows past this is put on lines of its own, unless the file has longer lines already."""
 
 
 class Changes:
@@ -35,6 +35,8 @@ class Changes:
         self.after: dict[Any, list[str]] = defaultdict(list)
         self.decorators: dict[Any, list[str]] = defaultdict(list)
         self.removed: set[Any] = set()
+        self.gone: set[Any] = set()
+        """Place holders of removed statements, until the block around them is done."""
 
     def kept(self) -> dict[str, Any]:
         """What is recorded so far, for :meth:`put_back`."""
@@ -87,7 +89,7 @@ class Changes:
 
             def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
                 if original_node in changes.removed:
-                    return cst.RemoveFromParent()
+                    return changes._gone(left_over(updated_node.leading_lines))
                 return changes._beside(original_node, [updated_node])
 
             def leave_While(self, original_node: cst.While, updated_node: cst.While) -> Any:
@@ -96,9 +98,14 @@ class Changes:
             def leave_With(self, original_node: cst.With, updated_node: cst.With) -> Any:
                 if original_node not in changes.removed:
                     return updated_node
-                inner = list(updated_node.body.body)
-                inner[0] = inner[0].with_changes(leading_lines=updated_node.leading_lines)
-                return cst.FlattenSentinel(inner)
+                inner, end = unwrapped(updated_node)
+                return cst.FlattenSentinel([*inner, changes._gone(end)])
+
+            def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> Any:
+                return settled(updated_node, changes.gone)
+
+            def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> Any:
+                return settled(updated_node, changes.gone)
 
             def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> Any:
                 added = [
@@ -149,56 +156,13 @@ class Changes:
                 added.append(cst.Arg(text, keyword=cst.Name(name), equal=equal))
         if not added:
             return call.with_changes(args=args)
-        return self._appended(original, call, args, added)
-
-    def _appended(self, original: cst.Call, call: cst.Call, args: list[Any], added: list[Any]) -> cst.Call:
-        """New arguments in the way the call is written: on its line, or one to a line."""
-        import libcst as cst
-
-        first, last = self.source.span(original)
-        if args and first != last:
-            trailing = args[-1].comma
-            break_ = next((a.comma.whitespace_after for a in args if isinstance(a.comma, cst.Comma)
-                           and isinstance(a.comma.whitespace_after, cst.ParenthesizedWhitespace)
-                           and a is not args[-1]), call.whitespace_before_args)  # fmt: skip
-            joint = cst.Comma(whitespace_after=break_)
-            held = trailing.whitespace_after if isinstance(trailing, cst.Comma) else None
-            if isinstance(held, cst.ParenthesizedWhitespace) and isinstance(break_, cst.ParenthesizedWhitespace):
-                commented = break_.with_changes(first_line=held.first_line)  # a comment stays with its argument
-                args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=commented))
-                trailing = cst.Comma(whitespace_after=held.with_changes(first_line=cst.TrailingWhitespace()))
-            else:
-                args[-1] = args[-1].with_changes(comma=joint)
-            added = [*(a.with_changes(comma=joint) for a in added[:-1]), added[-1].with_changes(comma=trailing)]
-            if not isinstance(trailing, cst.Comma):  # the closing bracket's place is in the last argument
-                added[-1] = added[-1].with_changes(whitespace_after_arg=args[-1].whitespace_after_arg)
-                args[-1] = args[-1].with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
-            return call.with_changes(args=[*args, *added])
-        joint = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        every = [*args, *added]
-        every = [
-            *(a.with_changes(comma=joint) for a in every[:-1]),
-            every[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT),
-        ]
-        grown = len(self.source.lines[first - 1]) + sum(len(self.source.module.code_for_node(a)) + 2 for a in added)
-        if grown <= max(WIDTH, *(len(line) for line in self.source.lines)):
-            return call.with_changes(args=every)
-        break_ = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
-        close = cst.ParenthesizedWhitespace(indent=True)
-        indent = len(self.source.lines[first - 1]) - len(self.source.lines[first - 1].lstrip())
-        if indent + 4 + sum(len(self.source.module.code_for_node(a)) + 2 for a in every) > WIDTH:
-            each = cst.Comma(whitespace_after=break_)
-            every = [a.with_changes(comma=each) for a in every]
-            every[-1] = every[-1].with_changes(comma=cst.Comma(whitespace_after=close))
-        else:
-            every[-1] = every[-1].with_changes(whitespace_after_arg=close)
-        return call.with_changes(args=every, whitespace_before_args=break_)
+        return appended(self.source, original, call, args, added)
 
     def _line(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> Any:
         import libcst as cst
 
         if original in self.removed:
-            return cst.RemoveFromParent()
+            return self._gone(left_over(updated.leading_lines))
         body: list[Any] = [updated]
         if original in self.hoisted:
             call, name = self.hoisted[original]
@@ -214,6 +178,10 @@ class Changes:
             inner = cst.IndentedBlock([body[0].with_changes(leading_lines=[])])
             body[0] = block.with_changes(body=inner, leading_lines=lines)
         return self._beside(original, body)
+
+    def _gone(self, holder: Any) -> Any:
+        self.gone.add(holder)
+        return holder
 
     def _parse(self, text: str) -> Any:
         import libcst as cst
@@ -238,9 +206,11 @@ class Changes:
 
         module = self.source.module
         own = module.code_for_node(node)
-        text = template.replace("{call}", own).replace("{iterable}", own).replace("{value}", own)
+        held = {"call": own, "iterable": own, "value": own}
         if isinstance(node, cst.Call):
             bare = node.with_changes(func=cst.Name("f"), lpar=[], rpar=[])
             inner = module.code_for_node(bare).strip()[1:].strip()
-            text = text.replace("{function}", dotted(node.func) or "").replace("{arguments}", inner[1:-1])
+            held |= {"function": dotted(node.func) or "", "arguments": inner[1:-1]}
+        # In one go: the node's own text may hold such a word in braces.
+        text = re.sub(r"\{(\w+)\}", lambda found: held.get(found[1], found[0]), template)
         return cst.parse_expression(text, module.config_for_parsing)

@@ -50,7 +50,12 @@ def flip_batches(source: Source, changes: Changes, edit: Edit) -> None:
 
 def branch_block(source: Source, branch: cst.If) -> list[Any]:
     """The statements among which it stands."""
-    return list(getattr(next(source.parents(branch)), "body", ()))
+    import libcst as cst
+
+    parent = next(source.parents(branch))
+    if not isinstance(parent, cst.IndentedBlock):
+        raise Unwritable("its `if` is a branch of another")
+    return list(parent.body)
 
 
 def _share(source: Source, branch: cst.If) -> str:

@@ -9,6 +9,8 @@ from hotlap.patch.beside import refuse_beside
 from hotlap.patch.changes import Changes
 from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor, stands_alone
+from hotlap.patch.iterables import replace_iterable
+from hotlap.patch.keywords import by_position, meant_calls
 from hotlap.patch.making import class_shows, making
 from hotlap.patch.no_graph import check_frozen, check_function, check_validation, lends_a_model
 from hotlap.patch.readers import reader_calls
@@ -21,10 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS"]
 
-_POSITIONS = {"DataLoader": ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
-                             "collate_fn", "pin_memory", "drop_last")}  # fmt: skip
-"""Arguments that may be given by position (torch/utils/data/dataloader.py)."""
-
 
 def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
     """Keywords of a call."""
@@ -32,17 +30,18 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
         calls = _optimizers(source, edit)
     else:
         calls = [c for c in source.calls(source.statement(edit.line)) if _ends(c, edit.target)]
+        calls = meant_calls(source, calls, edit)
     if not calls:
         raise Unwritable(f"no call of {edit.target} is seen there")
     for call in calls:
         if any(arg.star for arg in call.args):
             raise Unwritable("the call takes its arguments from * or **: set them where those are made")
         keywords = dict(edit.keywords)
-        names = _POSITIONS.get((dotted(call.func) or "").rpartition(".")[2], ())
-        positional = [a for a in call.args if a.keyword is None]
-        for name, arg in zip(names, positional, strict=False):
-            if name in keywords:
-                changes.values[arg.value] = repr(keywords.pop(name))
+        for name in edit.keywords:
+            value = by_position(source, call, name)
+            if value is not None:
+                new = keywords.pop(name)
+                changes.values[value] = new if isinstance(new, str) else repr(new)
         changes.set_keywords(call, keywords)
 
 
@@ -111,28 +110,6 @@ def _written(around: str, template: str) -> bool:
     return bool(head) and around.startswith(head)
 
 
-def replace_iterable(source: Source, changes: Changes, edit: Edit) -> None:
-    """What the training loop goes over; from the loader's own line to the loop that trains with it."""
-    import libcst as cst
-
-    statement: cst.CSTNode | None = source.statement(edit.line)
-    if isinstance(statement, cst.SimpleStatementLine):
-        names = [n for n, _ in making(source, edit.line)] if source.loops(statement) == [] else []
-        loops = [f for f in source.of_type(cst.For) if _goes_over(source, f, names) and trains(source, f)]
-        around = [f for f in source.loops(statement) if isinstance(f, cst.For)]
-        statement = around[0] if around else (loops[0] if len(loops) == 1 else None)
-    if not isinstance(statement, cst.For) or statement.asynchronous is not None:
-        raise Unwritable("the `for` that trains with it is not seen in this file")
-    if not source.code(statement.iter).startswith(edit.code.partition("{")[0]):
-        changes.templates[statement].append(edit.code)
-
-
-def _goes_over(source: Source, loop: cst.For, names: list[str]) -> bool:
-    import libcst as cst
-
-    return any(dotted(n) in names for n in source.inside(loop.iter, cst.Name, cst.Attribute))
-
-
 def insert_before(source: Source, changes: Changes, edit: Edit) -> None:
     """Once, before the outermost loop of the function."""
     statement: Any = source.statement(edit.line)
@@ -157,8 +134,10 @@ def _insert(source: Source, statement: Any, code: str, place: dict[Any, list[str
 
     if not isinstance(statement, cst.SimpleStatementLine | cst.For | cst.While | cst.If):
         raise Unwritable("there is no plain statement to put it beside")
-    block = next(source.parents(statement))
-    beside = [source.code(s).strip() for s in getattr(block, "body", ())]
+    block: Any = next(source.parents(statement))
+    if not isinstance(block, cst.Module | cst.IndentedBlock):  # an `elif`
+        raise Unwritable("the statement has no place of its own among others")
+    beside = [source.code(s).strip() for s in block.body]
     if code not in beside and code not in place[statement]:
         place[statement].append(code)
 

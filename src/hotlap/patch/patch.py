@@ -73,6 +73,7 @@ def patch_file(name: str, data: bytes, wanted: Sequence[Wanted]) -> Patched:
     text = changes.code()
     newline = source.module.default_newline
     if text != source.module.code:
+        _check_parses(name, text)
         mixed = text.replace("\r\n", "\n") if newline == "\r\n" else text
         grown = add_helpers(mixed, name)
         text = grown.replace("\n", newline) if newline == "\r\n" and _only(data, b"\r\n") else grown
@@ -120,7 +121,7 @@ def _in_words(edit: Edit) -> str:
     return edit.code or edit.target or edit.advice.rstrip(".")
 
 
-def _check_parses(name: str, data: bytes) -> None:
+def _check_parses(name: str, data: str | bytes) -> None:
     try:
         ast.parse(data)
     except SyntaxError as err:

@@ -27,13 +27,19 @@ def reader_calls(source: Source) -> list[cst.Call]:
         full = f"{known.get(head, head)}.{rest}" if rest else known.get(head, head)
         keywords = {a.keyword.value for a in call.args if a.keyword is not None}
         plain = call.args and call.args[0].keyword is None and not call.args[0].star
-        if full in _READERS and plain and not keywords & _HANDLES:
+        if full in _READERS and plain and not keywords & _HANDLES and not _maps(source, call, full):
             if full == "PIL.Image.open" and any(isinstance(p, cst.WithItem) for p in source.parents(call)):
                 raise Unwritable("the image is opened by a `with`: read it whole first")
             found.append(call)
     if not found:
         raise Unwritable("no call of a well-known reader is in this file")
     return found
+
+
+def _maps(source: Source, call: cst.Call, full: str) -> bool:
+    """``np.load(path, "r")``: the mode by its place."""
+    values = [a for a in call.args if a.keyword is None]
+    return full == "numpy.load" and len(values) > 1 and (values[1].star != "" or source.code(values[1].value) != "None")
 
 
 def full_names(source: Source) -> dict[str, str]:

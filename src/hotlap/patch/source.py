@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -62,7 +63,8 @@ class Source:
         self._parent = wrapper.resolve(library.metadata.ParentNodeProvider)
         self.nodes: list[cst.CSTNode] = list(self._at)
         self._sorted: dict[tuple[type[Any], ...], list[Any]] = {}
-        self.lines = self.module.code.splitlines()
+        self.lines = re.split("\r\n|\r|\n", self.module.code)
+        """As Python counts them: a form feed ends none."""
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """First and last line."""

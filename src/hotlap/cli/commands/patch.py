@@ -18,6 +18,7 @@ from hotlap.cli.patching import (
     digest,
     is_patched,
     plan_and_run,
+    recorded,
     script_path,
     shown_name,
     wanted_edits,
@@ -61,7 +62,7 @@ def execute(args: argparse.Namespace) -> int:
         patched, by_hand = apply(wanted, done)
         held = {str(p): [digest(f.before), digest(f.after)] for p, f in patched.items()}
         if held:
-            folder.write(RECORD, PatchRecord(list(plan.moves), held))
+            folder.write(RECORD, PatchRecord(list(plan.moves), recorded(folder, plan) | held))
     changed = {path: file for path, file in patched.items() if file.before != file.after}
     diff = b"".join(unified(shown_name(path), file.before, file.after) for path, file in changed.items())
     if diff:

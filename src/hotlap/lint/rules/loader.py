@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from hotlap.lint.devices import made_on_device
 from hotlap.lint.loaders import Loader, default_of, training_loaders, works_per_sample
 from hotlap.lint.loops import Training
 from hotlap.lint.place import problem
@@ -40,7 +41,7 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
                 f"`{loader.name}` starts its {count} workers anew in each epoch.",
                 "Pass persistent_workers=True.", [_keywords(script, loader.call, workers, "persistent_workers")],
             )  # fmt: skip
-        if cuda and loader.option("pin_memory") is None:
+        if cuda and loader.option("pin_memory") is None and not made_on_device(script, loader):
             yield problem(
                 script, loader.call, "h2d-copy",
                 f"`{loader.name}` hands out pageable memory, and the batches go to CUDA.",

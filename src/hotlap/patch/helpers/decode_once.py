@@ -1,13 +1,13 @@
 """Each file decoded once, for this process and its loader workers."""
 
-import atexit
-import hashlib
-import os
-import pickle
-import shutil
-import tempfile
-import threading
-import types
+import atexit as _atexit
+import hashlib as _hashlib
+import os as _os
+import pickle as _pickle
+import shutil as _shutil
+import tempfile as _tempfile
+import threading as _threading
+import types as _types
 from typing import Any
 
 __all__ = ["decode_once"]
@@ -15,17 +15,17 @@ __all__ = ["decode_once"]
 
 def _decoded_folder() -> str:
     """A folder in memory that worker processes inherit; the process that made it removes it."""
-    if "DECODED_FOLDER" not in os.environ:
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        folder, owner = tempfile.mkdtemp(prefix="decoded-", dir=memory), os.getpid()
-        os.environ["DECODED_FOLDER"] = folder
+    if "DECODED_FOLDER" not in _os.environ:
+        memory = "/dev/shm" if _os.access("/dev/shm", _os.W_OK) else None
+        folder, owner = _tempfile.mkdtemp(prefix="decoded-", dir=memory), _os.getpid()
+        _os.environ["DECODED_FOLDER"] = folder
 
         def remove() -> None:
-            if os.getpid() == owner:
-                shutil.rmtree(folder, ignore_errors=True)
+            if _os.getpid() == owner:
+                _shutil.rmtree(folder, ignore_errors=True)
 
-        atexit.register(remove)
-    return os.environ["DECODED_FOLDER"]
+        _atexit.register(remove)
+    return _os.environ["DECODED_FOLDER"]
 
 
 DECODED_FOLDER = _decoded_folder()
@@ -35,7 +35,7 @@ class DecodedArrays(dict):  # type: ignore[type-arg]
     """What an .npz archive holds, decoded; it is used as ``numpy.load`` gives it."""
 
     files = property(list)
-    f = property(lambda self: types.SimpleNamespace(**self))
+    f = property(lambda self: _types.SimpleNamespace(**self))
 
     def __enter__(self) -> "DecodedArrays":
         return self
@@ -49,34 +49,34 @@ class DecodedArrays(dict):  # type: ignore[type-arg]
 
 def decode_once(max_bytes: int, read: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
     """``read(path, …)``, kept in memory up to ``max_bytes`` in all; each caller gets a copy of its own."""
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, (str, _os.PathLike)):
         return read(path, *args, **kwargs)
-    seen = os.stat(path)
+    seen = _os.stat(path)
     key = repr(
-        (read.__module__, read.__qualname__, os.path.abspath(path), seen.st_mtime_ns, seen.st_size, args, kwargs)
+        (read.__module__, read.__qualname__, _os.path.abspath(path), seen.st_mtime_ns, seen.st_size, args, kwargs)
     )
-    kept = os.path.join(DECODED_FOLDER, hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
-    if os.path.exists(kept):
+    kept = _os.path.join(DECODED_FOLDER, _hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
+    if _os.path.exists(kept):
         with open(kept, "rb") as file:
-            return pickle.load(file)
+            return _pickle.load(file)
     value = read(path, *args, **kwargs)
     if hasattr(value, "files") and hasattr(value, "zip"):  # an .npz archive decodes each array when it is asked for
         value = DecodedArrays(value)
     if hasattr(value, "load") and hasattr(value, "copy"):  # an image that is read when it is first looked at
         value.load()
         value = value.copy()
-    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    used = os.path.join(DECODED_FOLDER, "used")  # as long as what is kept, in pages of 4096 bytes
+    data = _pickle.dumps(value, protocol=_pickle.HIGHEST_PROTOCOL)
+    used = _os.path.join(DECODED_FOLDER, "used")  # as long as what is kept, in pages of 4096 bytes
     pages = len(data) // 4096 + 1
-    if (os.path.getsize(used) if os.path.exists(used) else 0) + pages <= max_bytes // 4096:
-        part = f"{kept}.{os.getpid()}.{threading.get_ident()}"
+    if (_os.path.getsize(used) if _os.path.exists(used) else 0) + pages <= max_bytes // 4096:
+        part = f"{kept}.{_os.getpid()}.{_threading.get_ident()}"
         try:
             with open(part, "wb") as file:
                 file.write(data)
-            os.replace(part, kept)
+            _os.replace(part, kept)
             with open(used, "ab") as file:
                 file.write(bytes(pages))
         except OSError:  # no room: this file is decoded again next time
-            if os.path.exists(part):
-                os.unlink(part)
+            if _os.path.exists(part):
+                _os.unlink(part)
     return value

@@ -1,7 +1,7 @@
 """Batches fetched by a thread while the step computes."""
 
-import queue
-import threading
+import queue as _queue
+import threading as _threading
 from typing import Any
 
 import torch
@@ -11,8 +11,8 @@ __all__ = ["fetch_ahead"]
 
 def fetch_ahead(loader: Any, depth: int) -> Any:
     """Yield what ``loader`` yields, in the same order; a thread keeps up to ``depth`` batches ready."""
-    ready: Any = queue.Queue(depth)
-    stop = threading.Event()
+    ready: Any = _queue.Queue(depth)
+    stop = _threading.Event()
     cuda: Any = torch.cuda
     device = cuda.current_device() if cuda.is_initialized() else None
 
@@ -21,7 +21,7 @@ def fetch_ahead(loader: Any, depth: int) -> Any:
             try:
                 ready.put(entry, timeout=0.1)
                 return True
-            except queue.Full:
+            except _queue.Full:
                 continue
         return False
 
@@ -36,7 +36,7 @@ def fetch_ahead(loader: Any, depth: int) -> Any:
         except BaseException as err:  # handed to the loop, which raises it
             put((None, err))
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = _threading.Thread(target=work, daemon=True)
     thread.start()
     try:
         while True:

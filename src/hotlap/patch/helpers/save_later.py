@@ -1,23 +1,23 @@
 """Checkpoints written by a thread beside training."""
 
-import copy
-import os
-import threading
-import time
+import copy as _copy
+import os as _os
+import threading as _threading
+import time as _time
 from typing import Any
 
 import torch
 
 __all__ = ["save_later"]
 
-_changed = threading.Condition()
+_changed = _threading.Condition()
 _waiting: Any = {}
 _writers: Any = []
 _failed: Any = []
 _spare: Any = {}
 
 
-def save_later(state: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+def save_later(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
     """Like torch.save, but only copies the state and returns: a thread writes it, under another name first.
 
     Of saves to one path that come faster than that, the newest is written, once a second at most. Raises what went
@@ -25,18 +25,18 @@ def save_later(state: Any, path: Any, *args: Any, **kwargs: Any) -> None:
     """
     if _failed:
         raise _failed.pop()
-    name = os.path.realpath(path) if isinstance(path, (str, os.PathLike)) else None  # behind a link: the link stays
-    if name is None or (os.path.exists(name) and not (os.path.isfile(name) and os.stat(name).st_nlink == 1)):
-        torch.save(state, path, *args, **kwargs)  # a stream, a device, a file of two names
+    name = _os.path.realpath(f) if isinstance(f, (str, _os.PathLike)) else None  # behind a link: the link stays
+    if name is None or (_os.path.exists(name) and not (_os.path.isfile(name) and _os.stat(name).st_nlink == 1)):
+        torch.save(obj, f, *args, **kwargs)  # a stream, a device, a file of two names
         return
-    kept = _copied(state, _spare.pop("state", None))
+    kept = _copied(obj, _spare.pop("state", None))
     with _changed:
         _changed.wait_for(lambda: name in _waiting or not _waiting)
         if name in _waiting:
             _spare["state"] = _waiting[name][0]
         _waiting[name] = (kept, args, kwargs)
         if not _writers:
-            _writers.append(threading.Thread(target=_write_all))
+            _writers.append(_threading.Thread(target=_write_all))
             _writers[0].start()
 
 
@@ -44,9 +44,9 @@ def _copied(state: Any, spare: Any) -> Any:
     """A deep copy, in the memory of one that is written where all fits: fresh memory costs more than the copying."""
     now, old = _tensors(state), _tensors(spare)
     whole = {t.untyped_storage().data_ptr() for t in now if t.nbytes == t.untyped_storage().nbytes() > 0}
-    if len(whole) == len(now) and [_kind(t) for t in now] == [_kind(t) for t in old]:
-        return copy.deepcopy(state, {id(t): place.copy_(t) for t, place in zip(now, old, strict=True)})
-    return copy.deepcopy(state)
+    if len(whole) == len(now) and [_layout(t) for t in now] == [_layout(t) for t in old]:
+        return _copy.deepcopy(state, {id(t): place.copy_(t) for t, place in zip(now, old, strict=True)})
+    return _copy.deepcopy(state)
 
 
 def _tensors(value: Any) -> Any:
@@ -56,7 +56,7 @@ def _tensors(value: Any) -> Any:
     return [tensor for one in inside for tensor in _tensors(one)]
 
 
-def _kind(tensor: Any) -> Any:
+def _layout(tensor: Any) -> Any:
     return tensor.dtype, tensor.device, tensor.shape, tensor.stride()
 
 
@@ -69,12 +69,12 @@ def _write_all() -> None:
                     return
                 name, (state, args, kwargs) = _waiting.popitem()
                 _changed.notify_all()
-            begun = time.monotonic()
+            begun = _time.monotonic()
             torch.save(state, f"{name}.part", *args, **kwargs)
-            os.replace(f"{name}.part", name)
+            _os.replace(f"{name}.part", name)
             _spare["state"] = state
             if name in _waiting:  # it will be written again: leave the cores to training for a while
-                time.sleep(min(9 * (time.monotonic() - begun), 1.0))
+                _time.sleep(min(9 * (_time.monotonic() - begun), 1.0))
     except Exception as err:
         with _changed:
             _failed.append(err)

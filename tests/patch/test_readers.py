@@ -1,0 +1,28 @@
+"""Which calls of file readers a patch may let keep what they decoded."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotlap.patch.patch import Patched, Wanted, patch_file
+from hotlap.records.edits import Edit
+
+pytest.importorskip("libcst")
+
+
+def kept(call: str) -> Patched:
+    edit = Edit("replace_call", "s.py", 2, target="readers", code="decode_once(9, {function}, {arguments})")
+    return patch_file("s.py", f"import numpy as np\nx = {call}\n".encode(), [Wanted(edit, "a-lever")])
+
+
+@pytest.mark.parametrize("call", ["np.load(p)", "np.load(p, None, True)", "np.load(p, allow_pickle=True)"])
+def test_what_a_reader_decodes_is_kept(call: str) -> None:
+    assert f"x = decode_once(9, np.load, {call[8:-1]})\n".encode() in kept(call).after
+
+
+@pytest.mark.parametrize(
+    "call", ["np.load(p, 'r')", "np.load(p, mode)", "np.load(p, mmap_mode='r')", "np.load(p, *more)"]
+)
+def test_an_open_file_is_not(call: str) -> None:
+    done = kept(call)
+    assert done.after == done.before and "no call of a well-known reader" in done.by_hand[0].text
