@@ -80,6 +80,7 @@ USE = "\ndef main():\n    torch.set_num_threads(1)\n"
         ('import os\nfrom model import Net\nos.environ["OMP_NUM_THREADS"] = "1"\n', 4),
         ('"""Train.\n\n    import torch\n"""\nfrom torch import nn\n', 5),
         ("from torch import nn\n\ndef export():\n    import torch\n    torch.save(1, 'x')\n", 1),
+        ("#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# Train.\n", 3),
         ("if TYPE_CHECKING:\n    import torch\n", 1),
         ("from __future__ import annotations\nimport os\nimport torch.nn as nn\n", 3),
     ],

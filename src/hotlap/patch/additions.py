@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from importlib.resources import files
 from pkgutil import iter_modules
@@ -162,8 +163,9 @@ def add_import(text: str, line: str, helper: str = "") -> str:
         return "\n".join([*lines[:at], line, *lines[at:]])
     if not plain:
         head = ([top[0]] if top and _is_docstring(top[0]) else []) + heads
-        at = max((n.end_lineno or 0 for n in head), default=0)
-        return "\n".join([*lines[:at], *([""] if at else []), line, *lines[at:]])
+        first = next((k for k, text in enumerate(lines) if not re.match(r"#!|#.*coding[:=]", text)), 0)
+        at = max((n.end_lineno or 0 for n in head), default=first)
+        return "\n".join([*lines[:at], *([""] if head else []), line, *lines[at:]])
     group = _group(plain, of_torch[0] if of_torch and line == "import torch" else plain[0])
     later = next((n for n in group if type(n).__name__ == _kind(line) and ast.unparse(n) > line), None)
     from_first = _kind(line) == "Import" and isinstance(group[0], ast.ImportFrom)
