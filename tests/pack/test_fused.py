@@ -87,3 +87,22 @@ def test_sounds_larger_than_the_caches(make: Make, monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(0)
     rows = [{"audio": rng.integers(-32768, 32768, 230_100, dtype=np.int16)} for _ in range(9)]
     with_and_without(make(rows), {"audio": Clip(230_000)}, monkeypatch)
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("width", [32, 20, 7])
+def test_a_part_of_a_large_batch_has_the_same_bits(layout: torch.memory_format, width: int) -> None:
+    assert kernel.ready(wait=True)
+    memory = torch.randint(0, 256, (4 * 5 * width * 3,), dtype=torch.uint8)
+    starts, numbers = np.arange(4) * 5 * width * 3, (torch.tensor([0.5, 2.0, 3.0]), torch.tensor([1.0, -1.0, 0.25]))
+    found = []
+    for total in (0, 10**9):
+        out = torch.empty((4, 3, 5, width)).to(memory_format=layout)
+        fused.pixels(memory, starts, 2, (3, 5, width), width * 3, numbers, out, total)
+        found.append(out)
+    assert torch.equal(*found)
+    wanted = memory.view(4, 5, width, 3).permute(0, 3, 1, 2).float() * numbers[0][:, None, None]
+    wanted = wanted + numbers[1][:, None, None]
+    wanted[:2] = wanted[:2].flip(-1)
+    assert torch.equal(found[0], wanted)

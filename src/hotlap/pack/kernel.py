@@ -110,9 +110,9 @@ def _open() -> None:
         _state = f"cannot be loaded: {err}"
         return
     number, place, real = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
-    found.planes_to_planes.argtypes = [place, place, *[number] * 7, place, place, ctypes.c_int, place]
+    found.planes_to_planes.argtypes = [place, place, *[number] * 7, place, place, ctypes.c_int, place, number]
     for function in (found.pixels_to_pixels, found.pixels_to_planes):
-        function.argtypes = [place, place, *[number] * 6, place, place, ctypes.c_int, place]
+        function.argtypes = [place, place, *[number] * 6, place, place, ctypes.c_int, place, number]
     found.sounds.argtypes = [place, place, number, number, real, place]
     for function in (found.planes_to_planes, found.pixels_to_pixels, found.pixels_to_planes, found.sounds):
         function.restype = None

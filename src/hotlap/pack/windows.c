@@ -14,7 +14,7 @@
 
 enum { SCRATCH = 4096, STREAMED_BYTES = 6 << 20 };
 
-/* Whether rows of `count` floats at `out`, `total` in all, are written past the caches. */
+/* Whether rows of `count` floats at `out`, of a batch of `total`, are written past the caches. */
 static int streams(const float *out, int64_t count, int64_t total)
 {
 #if defined(__SSE4_1__)
@@ -141,12 +141,12 @@ static void pick(const uint8_t *restrict from, int64_t count, int64_t c, int64_t
 /* Planes to planes: n windows of c x h x w at base + starts[i], the first `flipped` mirrored. */
 void planes_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
                       int64_t w, int64_t plane, int64_t line, const float *scale, const float *shift, int normalise,
-                      float *out)
+                      float *out, int64_t total)
 {
     float scales[SCRATCH], shifts[SCRATCH];
     uint8_t mirrored[SCRATCH + 1];
     const int64_t block = w < SCRATCH ? w : SCRATCH;
-    const int streamed = streams(out, w, n * c * h * w);
+    const int streamed = streams(out, w, total);
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < c; k++) {
             if (normalise) spread(scale, c, k, block, scales), spread(shift, c, k, block, shifts);
@@ -169,12 +169,13 @@ void planes_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int
 
 /* Interleaved to interleaved (channels-last): n windows of h x w x c, four pixels at most SCRATCH. */
 void pixels_to_pixels(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
-                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out)
+                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out,
+                      int64_t total)
 {
     float scales[SCRATCH], shifts[SCRATCH];
     uint8_t mirrored[SCRATCH + 1];
     const int64_t block = w * c <= SCRATCH ? w : SCRATCH / c / 4 * 4;
-    const int streamed = streams(out, w * c, n * h * w * c);
+    const int streamed = streams(out, w * c, total);
     if (normalise) spread(scale, c, -1, block * c, scales), spread(shift, c, -1, block * c, shifts);
     for (int64_t i = 0; i < n; i++)
         for (int64_t y = 0; y < h; y++)
@@ -195,12 +196,13 @@ void pixels_to_pixels(const uint8_t *base, const int64_t *starts, int64_t n, int
 
 /* Interleaved to planes: n windows of h x w x c to c x h x w. */
 void pixels_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
-                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out)
+                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out,
+                      int64_t total)
 {
     float scales[SCRATCH], shifts[SCRATCH];
     uint8_t row[SCRATCH], places[3][16];
     const int64_t block = w < SCRATCH ? w : SCRATCH;
-    const int streamed = streams(out, w, n * c * h * w);
+    const int streamed = streams(out, w, total);
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < c; k++) {
             find_places(k, i < flipped, places);

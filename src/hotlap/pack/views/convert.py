@@ -21,9 +21,9 @@ BLOCK = 4
 """Images converted at once: 4 of 112x112 are 150 KB of bytes and 600 KB of floats, which a second-level cache holds."""
 
 
-def blocks(flipped: int, end: int) -> Iterator[tuple[int, int]]:
+def blocks(flipped: int, end: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:
     """First and behind the last of each block; one ends where the mirrored samples do."""
-    return itertools.pairwise([*range(0, flipped, BLOCK), *range(flipped, end, BLOCK), end])
+    return itertools.pairwise([*range(0, flipped, size), *range(flipped, end, size), end])
 
 
 def is_interleaved(shape: Sequence[int]) -> bool:
@@ -85,12 +85,13 @@ class Convert:
         if self._scale is not None:
             out.mul_(self._scale).add_(self._shift)
 
-    def pixels(self, pixels: torch.Tensor, mirrored: bool, out: torch.Tensor) -> None:
-        """``pixels`` [n, height, width, channel] of uint8, all mirrored or none, into ``out``."""
+    def pixels(self, pixels: torch.Tensor, mirrored: bool, out: torch.Tensor, total: int) -> None:
+        """``pixels`` [n, height, width, channel] of uint8, all mirrored or none, into ``out``, a part of a batch of
+        ``total`` numbers."""
         if self._dtype == torch.float32 and kernel.ready():
             n, height, width, c = pixels.shape
             starts = np.arange(n) * (height * width * c)
-            fused.pixels(pixels, starts, n * mirrored, (c, height, width), width * c, self.numbers, out)
+            fused.pixels(pixels, starts, n * mirrored, (c, height, width), width * c, self.numbers, out, total)
         else:
             planes = pixels.permute(0, 3, 1, 2)
             self.block(planes.flip(-1) if mirrored else planes, out)
