@@ -1,12 +1,13 @@
-"""What is told of the benchmarks of reliability: rates with their intervals, kills, fuzzing, memory over a day."""
+"""What is told of patched scripts and of the benchmarks of reliability: rates, kills, fuzzing, memory over a day."""
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from hotlap.report import units
 
-__all__ = ["fuzz_rows", "kill_rows", "power_rows", "soak_rows"]
+__all__ = ["fuzz_rows", "kill_rows", "patched_rows", "power_rows", "soak_rows"]
 
 Rows = list[tuple[str, str]]
 
@@ -42,6 +43,24 @@ def power_rows(document: dict[str, Any]) -> Rows:
     for name, row in f["quality"].items():
         found.append((f'false "non-inferior", {name}', f"{_rate(row['false'])}; true ones {_rate(row['true'])}"))
     return found
+
+
+def patched_rows(document: dict[str, Any]) -> Rows:
+    """How a patched script does beside its plan, script by script."""
+    f = document["figures"]
+    scripts = f["scripts"]
+    least = 1 - f["asked"]
+    behind = [row for row in scripts.values() if row["ratio"] < least]
+    found = [
+        ("patched script over its plan, steps per second", units.ratio(median(r["ratio"] for r in scripts.values()))),
+        (f"scripts whose median is below {units.ratio(least)}", f"{len(behind)} of {len(scripts)}"),
+        ("… in every round", str(sum(max(row["ratios"]) < least for row in behind))),
+    ]
+    for name, row in scripts.items():
+        low, high = (units.ratio(end(row["ratios"])) for end in (min, max))
+        words = f"{units.ratio(row['ratio'])} [{low}, {high}] in {len(row['ratios'])} rounds"
+        found.append((f"{name}, {row['lever']}", words if row["changed"] else f"{words}; NOTHING WAS WRITTEN"))
+    return found + [(f"{name}: not measured", why) for name, why in f["skipped"].items()]
 
 
 def kill_rows(document: dict[str, Any]) -> Rows:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loader_tellers import loader_rows
-from reliability_tellers import fuzz_rows, kill_rows, power_rows, soak_rows
+from reliability_tellers import fuzz_rows, kill_rows, patched_rows, power_rows, soak_rows
 from result_values import rows, spread, value
 
 from hotlap.report import units
@@ -225,6 +225,7 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "memory": _memory,
     "overhead": _overhead,
     "prediction": _prediction,
+    "patched": lambda document: Told(patched_rows(document)),
     "power": lambda document: Told(power_rows(document)),
     "soak": lambda document: Told(soak_rows(document)),
 }
