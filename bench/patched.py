@@ -96,6 +96,7 @@ def main() -> None:
     args = parser.parse_args()
     rows: dict[str, dict[str, Any]] = {}
     skipped: dict[str, str] = {}
+    known = json.loads(RESULT.read_text())["figures"]["scripts"] if args.only and RESULT.exists() else {}
     for fault in faults(args.only or list(PAIRS)):
         if fault.missing:
             skipped[fault.name] = f"{', '.join(fault.missing)} not installed"
@@ -105,9 +106,8 @@ def main() -> None:
         spread = f"[{min(row['ratios']):.2f}, {max(row['ratios']):.2f}]"
         text = "" if row["changed"] else "  NOTHING WAS WRITTEN"
         print(f"{fault.name:16s} {row['lever']:20s} patched / plan {row['ratio']:.2f} {spread}{text}", flush=True)
-    if args.save:
-        known = json.loads(RESULT.read_text())["figures"]["scripts"] if args.only and RESULT.exists() else {}
-        save("patched", {"asked": ASKED, "skipped": skipped, "scripts": known | rows})
+        if args.save:
+            save("patched", {"asked": ASKED, "skipped": skipped, "scripts": known | rows})
     middle = statistics.median(row["ratio"] for row in rows.values())
     slower = [name for name, row in rows.items() if row["ratio"] < 1 - ASKED or not row["changed"]]
     surely = [name for name in slower if max(rows[name]["ratios"]) < 1 - ASKED]
