@@ -50,13 +50,15 @@ def hotlap(cwd: Path, *words: str) -> None:
 
 
 def move(name: str, findings: Findings) -> dict[str, Any]:
-    """The lever's first setting for these findings. RuntimeError where it refuses."""
+    """The lever's first setting for these findings that is written whole, with nothing left to do by hand (the layout of
+    a frozen network is). RuntimeError where it refuses."""
     chosen = lever(name)
     finding = chosen.evidence(findings) or Finding(chosen.TREATS[0], 0.5, 0.0, False, [], "")
     offered = chosen.settings(finding, findings, read_machine())
     if isinstance(offered, Refusal):
         raise RuntimeError(f"{name} refuses: {offered.reason}")
-    return {"lever": name, "setting": offered[0], "preserves": chosen.PRESERVES}
+    whole = [s for s in offered if all(edit.kind != "advice" for edit in chosen.edits(finding, s))]
+    return {"lever": name, "setting": (whole or offered)[0], "preserves": chosen.PRESERVES}
 
 
 def both(fault: Fault, name: str, cwd: Path, args: argparse.Namespace) -> dict[str, Any]:
