@@ -50,8 +50,8 @@ def hotlap(cwd: Path, *words: str) -> None:
 
 
 def move(name: str, findings: Findings) -> dict[str, Any]:
-    """The lever's first setting for these findings that is written whole, with nothing left to do by hand (the layout of
-    a frozen network is). RuntimeError where it refuses."""
+    """The lever's first setting for these findings that is written whole: the layout of a frozen network is left to a
+    person. RuntimeError where it refuses."""
     chosen = lever(name)
     finding = chosen.evidence(findings) or Finding(chosen.TREATS[0], 0.5, 0.0, False, [], "")
     offered = chosen.settings(finding, findings, read_machine())
