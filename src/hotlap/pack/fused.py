@@ -23,21 +23,24 @@ def planes(memory: torch.Tensor, starts: Indices, flipped: int, shape: tuple[int
     assert out.dtype == torch.float32 and out.is_contiguous()
     first = np.ascontiguousarray(starts, np.int64)
     kernel.library().planes_to_planes(memory.data_ptr(), first.ctypes.data, len(first), flipped, *shape, *strides,
-                              *map(_place, numbers), numbers[0] is not None, out.data_ptr(), out.numel())  # fmt: skip
+                              *map(_place, numbers), numbers[0] is not None, out.data_ptr(), _whole(out))  # fmt: skip
 
 
 def pixels(memory: torch.Tensor, starts: Indices, flipped: int, shape: tuple[int, int, int], line: int,
-           numbers: Numbers, out: torch.Tensor, total: int = 0) -> None:  # fmt: skip
-    """The same for interleaved rows ``line`` bytes apart, into contiguous or channels-last ``out``.
-
-    ``total``: numbers in the whole batch that ``out`` is a part of; a large one is written past the caches."""
+           numbers: Numbers, out: torch.Tensor) -> None:  # fmt: skip
+    """The same for interleaved rows ``line`` bytes apart, into contiguous or channels-last ``out``."""
     assert out.dtype == torch.float32
     last = out.is_contiguous(memory_format=torch.channels_last)
     assert last or out.is_contiguous()
     first = np.ascontiguousarray(starts, np.int64)
     call = kernel.library().pixels_to_pixels if last else kernel.library().pixels_to_planes
     call(memory.data_ptr(), first.ctypes.data, len(first), flipped, *shape, line,
-         *map(_place, numbers), numbers[0] is not None, out.data_ptr(), max(total, out.numel()))  # fmt: skip
+         *map(_place, numbers), numbers[0] is not None, out.data_ptr(), _whole(out))  # fmt: skip
+
+
+def _whole(out: torch.Tensor) -> int:
+    """Numbers in the buffer that ``out`` is a part of: a large batch is written past the caches, in parts too."""
+    return out.untyped_storage().nbytes() // out.element_size()
 
 
 def _place(numbers: torch.Tensor | None) -> int | None:

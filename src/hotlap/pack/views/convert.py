@@ -85,13 +85,12 @@ class Convert:
         if self._scale is not None:
             out.mul_(self._scale).add_(self._shift)
 
-    def pixels(self, pixels: torch.Tensor, mirrored: bool, out: torch.Tensor, total: int) -> None:
-        """``pixels`` [n, height, width, channel] of uint8, all mirrored or none, into ``out``, a part of a batch of
-        ``total`` numbers."""
+    def pixels(self, pixels: torch.Tensor, mirrored: bool, out: torch.Tensor) -> None:
+        """``pixels`` [n, height, width, channel] of uint8, all mirrored or none, into ``out``."""
         if self._dtype == torch.float32 and kernel.ready():
             n, height, width, c = pixels.shape
             starts = np.arange(n) * (height * width * c)
-            fused.pixels(pixels, starts, n * mirrored, (c, height, width), width * c, self.numbers, out, total)
+            fused.pixels(pixels, starts, n * mirrored, (c, height, width), width * c, self.numbers, out)
         else:
             planes = pixels.permute(0, 3, 1, 2)
             self.block(planes.flip(-1) if mirrored else planes, out)

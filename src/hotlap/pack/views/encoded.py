@@ -49,7 +49,7 @@ class EncodedImages:
         for first, behind in blocks(flipped, len(rows), _BLOCK):
             here = slice(first, behind)
             self._windows(rows[here], starts[here], sizes[here], down[here], along[here], windows)
-            self._convert.pixels(scratch[: behind - first], first < flipped, out[first:behind], out.numel())
+            self._convert.pixels(scratch[: behind - first], first < flipped, out[first:behind])
         return {self._name: out}
 
     def _windows(self, rows: Indices, starts: Indices, sizes: Indices, down: Floats, along: Floats,
