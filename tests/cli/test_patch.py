@@ -139,6 +139,11 @@ def test_a_plan_without_a_run_says_what_to_do(speaker: Path, capsys: pytest.Capt
     assert "hotlap diagnose" in capsys.readouterr().err
 
 
+def test_a_plan_that_is_not_there_is_named(speaker: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["patch", "nowhere.yaml"]) == 2
+    assert "There is no plan nowhere.yaml" in capsys.readouterr().err
+
+
 def test_attach_adds_one_line(speaker: Path) -> None:
     keep(speaker, ALL)
     assert main(["patch", "fast.yaml", "--attach", "--write"]) == 0

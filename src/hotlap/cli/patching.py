@@ -56,6 +56,9 @@ def digest(data: bytes) -> str:
 def plan_and_run(name: str | None, root: Path | None) -> tuple[Plan, RunFolder]:
     """The plan called ``name`` (a plan file, a run, or None for the newest run) and the run that found it."""
     path = Path(name) if name is not None else None
+    if path is not None and path.suffix in (".yaml", ".yml") and not path.exists():
+        hint = "`hotlap speedup` writes one where a lever paid; its last lines say where, or why there is none."
+        raise HotlapError(f"There is no plan {name}.", hint, EXIT_USAGE)
     if path is None or not path.is_file():
         folder = find_run(name, root) if name is not None else _newest_with_plan(root)
         plan = folder.read("plan.json", Plan)
