@@ -5,7 +5,7 @@
    smooth upsampling of the colours looks one pixel further, and the decoder takes the window's edge for the picture's.
 
    A line is decoded into a place that is no multiple of 16 bytes: to one that is, the library writes past the caches,
-   and to read it back from memory costs as much as to decode it.
+   and it has to be read back from memory.
 
    The declarations below are those of the library's interface, version 6.2 (64-bit), as far as they are used here. The
    library refuses to begin if its own version or the size of its structure is another one, and the caller then decodes

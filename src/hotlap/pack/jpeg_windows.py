@@ -1,8 +1,8 @@
 """Windows of JPEGs without the rest of the picture, by the libjpeg-turbo that Pillow brings along.
 
 simplejpeg and Pillow decode whole pictures, of which a crop of half the area throws half away. ``jpeg.c`` asks the same
-decoder for the window alone, and gets the same bits for about 0.6 of the time. Where Pillow is linked with another
-library, or there is no kernel, pictures are decoded whole.
+decoder for the window alone, and gets the same bits. Where Pillow is linked with another library, or there is no
+kernel, pictures are decoded whole.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ static void finish(int streamed)
 }
 
 /* A row of bytes as floats; by `scale` and `shift` of each float, unless they are null. Whole lines of the cache leave
-   the registers at once where they can: four floats at a time take a quarter longer. */
+   the registers at once where they can. */
 static void convert(const uint8_t *restrict from, int64_t count, const float *restrict scale,
                     const float *restrict shift, float *restrict to, int streamed)
 {
@@ -86,17 +86,27 @@ static void spread(const float *numbers, int64_t c, int64_t k, int64_t count, fl
     for (int64_t x = 0; x < count; x++) to[x] = numbers[k < 0 ? x % c : k];
 }
 
-/* A line of w pixels of c bytes, back to front. `to` has room for a byte more. */
+/* A line of w pixels of c bytes, back to front. */
 static void mirror(const uint8_t *restrict from, int64_t w, int64_t c, uint8_t *restrict to)
 {
     int64_t x = 0;
 #if defined(__SSSE3__)
-    if (c == 3 && w > 0) { /* five pixels at a time, once a pixel behind them makes it safe to read sixteen bytes */
-        const __m128i back = _mm_setr_epi8(12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, 15);
-        memcpy(to, from + (w - 1) * 3, 3);
-        for (x = 1; x + 5 <= w; x += 5) {
-            const __m128i five = _mm_loadu_si128((const __m128i *)(from + (w - x - 5) * 3));
-            _mm_storeu_si128((__m128i *)(to + x * 3), _mm_shuffle_epi8(five, back));
+    if (c == 3 && w >= 16) { /* three registers full at a time: `convert` soon reads the same sixteen bytes together */
+        uint8_t places[3][3][16];
+        for (int r = 0; r < 3; r++)
+            for (int j = 0; j < 16; j++) {
+                const int at = 45 - (16 * r + j) / 3 * 3 + (16 * r + j) % 3;
+                for (int s = 0; s < 3; s++) places[r][s][j] = at / 16 == s ? (uint8_t)(at % 16) : 128;
+            }
+        for (; x + 16 <= w; x += 16) {
+            const __m128i *here = (const __m128i *)(from + (w - x - 16) * 3);
+            for (int r = 0; r < 3; r++) {
+                __m128i back = _mm_setzero_si128();
+                for (int s = 0; s < 3; s++)
+                    back = _mm_or_si128(back, _mm_shuffle_epi8(_mm_loadu_si128(here + s),
+                                                               _mm_loadu_si128((const __m128i *)places[r][s])));
+                _mm_storeu_si128((__m128i *)(to + x * 3) + r, back);
+            }
         }
     }
 #endif
@@ -138,33 +148,49 @@ static void pick(const uint8_t *restrict from, int64_t count, int64_t c, int64_t
     for (; x < count; x++) to[x] = from[(backwards ? count - 1 - x : x) * c + k];
 }
 
-/* Planes to planes: n windows of c x h x w at base + starts[i], the first `flipped` mirrored. */
-void planes_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
-                      int64_t w, int64_t plane, int64_t line, const float *scale, const float *shift, int normalise,
-                      float *out, int64_t total)
+/* To planes: n windows of c x h x w, of which a line's next byte lies `step` on, its next plane `plane` on. */
+static void to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
+                      int64_t w, int64_t step, int64_t plane, int64_t line, const float *scale, const float *shift,
+                      int normalise, float *out, int64_t total)
 {
     float scales[SCRATCH], shifts[SCRATCH];
-    uint8_t mirrored[SCRATCH + 1];
+    uint8_t row[SCRATCH], places[3][16];
     const int64_t block = w < SCRATCH ? w : SCRATCH;
     const int streamed = streams(out, w, total);
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < c; k++) {
+            find_places(k, i < flipped, places);
             if (normalise) spread(scale, c, k, block, scales), spread(shift, c, k, block, shifts);
             for (int64_t y = 0; y < h; y++)
                 for (int64_t first = 0; first < w; first += block) {
                     const int64_t count = w - first < block ? w - first : block;
-                    const uint8_t *from = base + starts[i] + k * plane + y * line;
-                    if (i < flipped) {
-                        mirror(from + w - first - count, count, 1, mirrored);
-                        from = mirrored;
-                    } else {
-                        from += first;
-                    }
+                    const int64_t begin = i < flipped ? w - first - count : first;
+                    const uint8_t *from = base + starts[i] + k * plane + y * line + begin * step;
+                    if (step > 1)
+                        pick(from, count, step, k, i < flipped, places, row), from = row;
+                    else if (i < flipped)
+                        mirror(from, count, 1, row), from = row;
                     convert(from, count, normalise ? scales : NULL, shifts, out + ((i * c + k) * h + y) * w + first,
                             streamed);
                 }
         }
     finish(streamed);
+}
+
+/* Planes to planes: n windows of c x h x w at base + starts[i], the first `flipped` mirrored. */
+void planes_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
+                      int64_t w, int64_t plane, int64_t line, const float *scale, const float *shift, int normalise,
+                      float *out, int64_t total)
+{
+    to_planes(base, starts, n, flipped, c, h, w, 1, plane, line, scale, shift, normalise, out, total);
+}
+
+/* Interleaved to planes: n windows of h x w x c to c x h x w. */
+void pixels_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
+                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out,
+                      int64_t total)
+{
+    to_planes(base, starts, n, flipped, c, h, w, c, 0, line, scale, shift, normalise, out, total);
 }
 
 /* Interleaved to interleaved (channels-last): n windows of h x w x c, four pixels at most SCRATCH. */
@@ -173,7 +199,7 @@ void pixels_to_pixels(const uint8_t *base, const int64_t *starts, int64_t n, int
                       int64_t total)
 {
     float scales[SCRATCH], shifts[SCRATCH];
-    uint8_t mirrored[SCRATCH + 1];
+    uint8_t mirrored[SCRATCH];
     const int64_t block = w * c <= SCRATCH ? w : SCRATCH / c / 4 * 4;
     const int streamed = streams(out, w * c, total);
     if (normalise) spread(scale, c, -1, block * c, scales), spread(shift, c, -1, block * c, shifts);
@@ -191,31 +217,6 @@ void pixels_to_pixels(const uint8_t *base, const int64_t *starts, int64_t n, int
                 convert(from, pixels * c, normalise ? scales : NULL, shifts, out + ((i * h + y) * w + first) * c,
                         streamed);
             }
-    finish(streamed);
-}
-
-/* Interleaved to planes: n windows of h x w x c to c x h x w. */
-void pixels_to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int64_t flipped, int64_t c, int64_t h,
-                      int64_t w, int64_t line, const float *scale, const float *shift, int normalise, float *out,
-                      int64_t total)
-{
-    float scales[SCRATCH], shifts[SCRATCH];
-    uint8_t row[SCRATCH], places[3][16];
-    const int64_t block = w < SCRATCH ? w : SCRATCH;
-    const int streamed = streams(out, w, total);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < c; k++) {
-            find_places(k, i < flipped, places);
-            if (normalise) spread(scale, c, k, block, scales), spread(shift, c, k, block, shifts);
-            for (int64_t y = 0; y < h; y++)
-                for (int64_t first = 0; first < w; first += block) {
-                    const int64_t count = w - first < block ? w - first : block;
-                    const int64_t begin = i < flipped ? w - first - count : first;
-                    pick(base + starts[i] + y * line + begin * c, count, c, k, i < flipped, places, row);
-                    convert(row, count, normalise ? scales : NULL, shifts, out + ((i * c + k) * h + y) * w + first,
-                            streamed);
-                }
-        }
     finish(streamed);
 }
 

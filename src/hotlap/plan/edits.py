@@ -12,9 +12,8 @@ from hotlap.records.plan import Move
 __all__ = ["edits_of"]
 
 _OF_THE_LOADER = ("DataLoader", "loop")
-_OF_THE_MODEL = ("forward", "forwards", "model")
-_OF_ANOTHER_MODEL = ("frozen-subnetwork",)
-"""Causes whose place is the line that calls a network of their own: the training's model must not get its edits."""
+_OF_THE_MODEL = ("forwards", "model")
+"""The model that is trained, and all its calls. ``forward`` is the one call on the finding's own line: a teacher's."""
 
 
 def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
@@ -35,7 +34,7 @@ def _placed(edit: Edit, finding: Finding, findings: Findings) -> tuple[Edit, str
     where, script = finding.where[0], findings.script
     if edit.target in _OF_THE_LOADER and script.loader is not None and script.loader.where is not None:
         where = script.loader.where
-    elif edit.target.partition(":")[0] in _OF_THE_MODEL and finding.cause not in _OF_ANOTHER_MODEL:
+    elif edit.target.partition(":")[0] in _OF_THE_MODEL:
         where = script.forward or where
         if where.function == "forward":  # of a part of the model: which name the whole has is not known
             return replace(edit, file="", line=0), ""
