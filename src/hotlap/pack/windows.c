@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-enum { SCRATCH = 4096, STREAMED_BYTES = 6 << 20 };
+enum { SCRATCH = 4096, STREAMED_BYTES = 6 << 20, CACHE_LINE = 64, LINES_AHEAD = 4 };
 
 /* Whether rows of `count` floats at `out`, of a batch of `total`, are written past the caches. */
 static int streams(const float *out, int64_t count, int64_t total)
@@ -32,6 +32,17 @@ static void finish(int streamed)
     if (streamed) _mm_sfence();
 #else
     (void)streamed;
+#endif
+}
+
+/* Asks for the `bytes` that are read LINES_AHEAD lines later: the processor itself foresees little of a window, and of
+   lines that are read back to front nothing. */
+static void ask_ahead(const uint8_t *from, int64_t bytes, int64_t line)
+{
+#if defined(__GNUC__)
+    for (int64_t x = 0; x < bytes; x += CACHE_LINE) __builtin_prefetch(from + LINES_AHEAD * line + x);
+#else
+    (void)from, (void)bytes, (void)line;
 #endif
 }
 
@@ -166,6 +177,7 @@ static void to_planes(const uint8_t *base, const int64_t *starts, int64_t n, int
                     const int64_t count = w - first < block ? w - first : block;
                     const int64_t begin = i < flipped ? w - first - count : first;
                     const uint8_t *from = base + starts[i] + k * plane + y * line + begin * step;
+                    if (plane || !k) ask_ahead(from, count * step, line);
                     if (step > 1)
                         pick(from, count, step, k, i < flipped, places, row), from = row;
                     else if (i < flipped)
@@ -207,13 +219,10 @@ void pixels_to_pixels(const uint8_t *base, const int64_t *starts, int64_t n, int
         for (int64_t y = 0; y < h; y++)
             for (int64_t first = 0; first < w; first += block) {
                 const int64_t pixels = w - first < block ? w - first : block;
-                const uint8_t *from = base + starts[i] + y * line;
-                if (i < flipped) {
-                    mirror(from + (w - first - pixels) * c, pixels, c, mirrored);
-                    from = mirrored;
-                } else {
-                    from += first * c;
-                }
+                const int64_t begin = i < flipped ? w - first - pixels : first;
+                const uint8_t *from = base + starts[i] + y * line + begin * c;
+                ask_ahead(from, pixels * c, line);
+                if (i < flipped) mirror(from, pixels, c, mirrored), from = mirrored;
                 convert(from, pixels * c, normalise ? scales : NULL, shifts, out + ((i * h + y) * w + first) * c,
                         streamed);
             }
