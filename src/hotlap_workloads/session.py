@@ -60,7 +60,7 @@ def settings_of(
         machine = Machine(machine.cores)  # presets ask for what the device can do, which is not the GPU
     settings = find_preset(workload, request.preset, machine)
     if request.data is None and hasattr(workload, "for_made_data"):
-        settings = workload.for_made_data(settings)
+        settings = workload.for_made_data(settings, machine)
     if request.profile:
         if request.profile not in PROFILES:
             raise SettingsError(f"There is no profile {request.profile!r}.", nearest(request.profile, PROFILES))

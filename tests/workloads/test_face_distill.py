@@ -94,17 +94,27 @@ def test_presets_fit_their_machines_and_keep_what_is_published(machine: Machine)
 
 
 def test_without_data_a_small_set_is_made_and_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The default of the command line."""
-    values = {"epochs": 1, "heavy_every_epochs": 0, "print_every_steps": 5, "student_width": 0.25, "embedding": 32}
+    """The default of the command line on a CPU. A GPU bears the published sizes."""
+    values = {
+        "device": "cpu",
+        "epochs": 1,
+        "heavy_every_epochs": 0,
+        "print_every_steps": 5,
+        "student_width": 0.25,
+        "embedding": 32,
+    }
     few = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
     assert train.main(["face_distill", "--out", str(tmp_path), *few]) == 0
     said = capsys.readouterr().out
     assert "No --data: training on" in said and "The teacher is untrained" in said
     assert 0 < rows(tmp_path)[-1]["made_accuracy"] <= 1
     assert losses(tmp_path)[20] < 0.95 * losses(tmp_path)[5]
-    assert settings_of(Request("face_distill", tmp_path)).size == 32
-    assert settings_of(Request("face_distill", tmp_path, data=tmp_path)).size == 112
-    assert settings_of(Request("face_distill", tmp_path, values={"size": "112"})).size == 112
+    cpu, gpu = Machine(2), Machine(16, (8, 0), "A100")
+    assert settings_of(Request("face_distill", tmp_path), cpu).size == 32
+    assert settings_of(Request("face_distill", tmp_path, data=tmp_path), cpu).size == 112
+    assert settings_of(Request("face_distill", tmp_path, values={"size": "112"}), cpu).size == 112
+    on_gpu = settings_of(Request("face_distill", tmp_path), gpu)
+    assert (on_gpu.size, on_gpu.batch_size, on_gpu.teacher_weights) == (112, 128, "untrained")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

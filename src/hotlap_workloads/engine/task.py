@@ -80,8 +80,8 @@ class Preset:
 class Workload(Protocol):
     """A training by name.
 
-    One whose published sizes are too much for self-made data has ``for_made_data(settings)`` too: the preset's settings
-    as they are without ``--data``. Whatever the user sets comes after it.
+    One whose published sizes are too much for self-made data has ``for_made_data(settings, machine)`` too: the preset's
+    settings as they are without ``--data``. Whatever the user sets comes after it.
 
     One whose published configurations mean something else by a key has ``translated(values, say)``: the values of
     such a file by its own names, mended, with a line for whatever is left out. ``aliases`` come after it.

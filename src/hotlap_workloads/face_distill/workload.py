@@ -94,7 +94,8 @@ class FaceDistill:
         s = settings
         data = context.data_or_made(make_data)
         if context.data is None:
-            context.say(f"No --data: training on {data}, made here, with small crops, batches and networks.")
+            crops = f"{s.batch_size} crops of {s.size}x{s.size}"
+            context.say(f"No --data: training on {data}, made here, in batches of {crops}.")
         squares, light = train_squares(s, data), verification_sets(s, data, not context.quarantine)
         wanted = s.heavy_every_epochs > 0 or bool(s.heavy)
         heavy = heavy_sets(s, data, not context.quarantine) if wanted else None
