@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from hotlap.cli.main import build_parser, main
 
-SCRIPT = ["--", "python", "-c", "pass"]
+SCRIPT = ["--", sys.executable, "-c", "pass"]
 
 
 @pytest.fixture(autouse=True)

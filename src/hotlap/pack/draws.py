@@ -26,15 +26,15 @@ def _mix(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def _mix_all(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same for each number, in their place."""
+def _mix_all(x: np.ndarray[Any, Any]) -> None:
+    """The same for each number, in its place."""
     scratch = np.empty_like(x)
     for shift, factor in _ROUNDS:
         np.right_shift(x, shift, out=scratch)
         np.bitwise_xor(x, scratch, out=x)
         np.multiply(x, factor, out=x)
     np.right_shift(x, _U64(31), out=scratch)
-    return np.bitwise_xor(x, scratch, out=x)
+    np.bitwise_xor(x, scratch, out=x)
 
 
 class Draws:
@@ -54,7 +54,8 @@ class Draws:
     def uniform(self, purpose: str) -> np.ndarray[Any, Any]:
         """One number in [0, 1) per sample; the same for the same purpose."""
         stream = _mix(self._base ^ (zlib.crc32(purpose.encode()) * _GOLDEN & _BITS))
-        bits = _mix_all(self._places + _U64(stream))
+        bits = self._places + _U64(stream)
+        _mix_all(bits)
         numbers: np.ndarray[Any, Any] = (bits >> _U64(11)).astype(np.float64)
         numbers *= 2.0**-53
         return numbers

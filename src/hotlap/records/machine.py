@@ -65,6 +65,9 @@ class Machine:
     @property
     def fast_bf16(self) -> bool:
         """Whether bf16 compute is in hardware here."""
-        if self.accelerators:
-            return all(a.bf16 for a in self.accelerators)
+        return all(a.bf16 for a in self.accelerators) if self.accelerators else self.fast_bf16_on_cpu
+
+    @property
+    def fast_bf16_on_cpu(self) -> bool:
+        """Whether the CPU computes bf16 in hardware, beside accelerators or alone."""
         return "avx512_bf16" in self.cpu_flags or "amx_bf16" in self.cpu_flags

@@ -16,15 +16,11 @@ LOOPS = (python_loop, samples_loop)
 
 def _faster(machine: Machine, on_device: bool) -> str | None:
     if not on_device:
-        return "bf16" if (machine.fast_bf16 and not machine.has_gpu) or _cpu_bf16(machine) else None
+        return "bf16" if machine.fast_bf16_on_cpu else None
     for name in ("bf16", "fp16", "tf32"):
         if machine.accelerators and all(getattr(a, name) for a in machine.accelerators):
             return name
     return None
-
-
-def _cpu_bf16(machine: Machine) -> bool:
-    return "avx512_bf16" in machine.cpu_flags or "amx_bf16" in machine.cpu_flags
 
 
 def find(view: View) -> Finding | None:

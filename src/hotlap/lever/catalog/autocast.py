@@ -63,10 +63,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
             return [{"dtype": "bf16"}]
         fp16 = machine.has_gpu and all(a.fp16 for a in machine.accelerators)
         return [{"dtype": "fp16"}] if fp16 else Refusal("The accelerator has no fast 16-bit type.")
-    if machine.has_gpu or not machine.fast_bf16:
-        flags = {"avx512_bf16", "amx_bf16"} & set(machine.cpu_flags)
-        return [{"dtype": "bf16"}] if flags else Refusal("This CPU has no bf16 in hardware.")
-    return [{"dtype": "bf16"}]
+    return [{"dtype": "bf16"}] if machine.fast_bf16_on_cpu else Refusal("This CPU has no bf16 in hardware.")
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
@@ -85,8 +82,7 @@ def check(setting: Setting, machine: Machine) -> str | None:
     wrong = check_setting(setting, _RULES)
     if wrong is None and setting["dtype"] == "fp16" and not any(a.fp16 for a in machine.accelerators):
         return "dtype is 'fp16', which needs an accelerator."
-    on_cpu = {"avx512_bf16", "amx_bf16"} & set(machine.cpu_flags)
-    if wrong is None and setting["dtype"] == "bf16" and not (machine.fast_bf16 or on_cpu):
+    if wrong is None and setting["dtype"] == "bf16" and not (machine.fast_bf16 or machine.fast_bf16_on_cpu):
         return "dtype is 'bf16', which this machine does not compute in hardware."
     return wrong
 
