@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,9 @@ def main() -> None:
     parser.add_argument("--last", type=int, default=160, help="steps of a run (a multiple of 20)")
     parser.add_argument("--save", action="store_true", help="write bench/results/patched.json; with --only, these rows")
     args = parser.parse_args()
+    machine = read_machine()
+    here = {"date": time.strftime("%Y-%m-%d"), "cpu": machine.cpu, "cpu_flags": machine.cpu_flags}
+    """Of each row: those that ``--only`` leaves as they were may come from another machine."""
     rows: dict[str, dict[str, Any]] = {}
     skipped: dict[str, str] = {}
     known = json.loads(RESULT.read_text())["figures"]["scripts"] if args.only and RESULT.exists() else {}
@@ -104,7 +108,7 @@ def main() -> None:
             skipped[fault.name] = f"{', '.join(fault.missing)} not installed"
             continue
         with tempfile.TemporaryDirectory(prefix="patched-") as folder:
-            row = rows[fault.name] = both(fault, PAIRS[fault.name], Path(folder), args)
+            row = rows[fault.name] = both(fault, PAIRS[fault.name], Path(folder), args) | here
         spread = f"[{min(row['ratios']):.2f}, {max(row['ratios']):.2f}]"
         text = "" if row["changed"] else "  NOTHING WAS WRITTEN"
         print(f"{fault.name:16s} {row['lever']:20s} patched / plan {row['ratio']:.2f} {spread}{text}", flush=True)
