@@ -13,6 +13,7 @@ from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question
 from hotlap.lap.session import Session
 from hotlap.records.trials import TOO_FEW, Trial, Window
+from hotlap.trial.pauses import Cycle
 
 SECOND = 10**9
 
@@ -91,6 +92,7 @@ class Clock:
         self.left = left
         self.stage = ""
         self.discarded: list[str] = []
+        self.cycle = Cycle()
 
     def left_s(self, share: float) -> float:
         return self.left
@@ -109,8 +111,8 @@ def go_on(monkeypatch: pytest.MonkeyPatch, left: float) -> tuple[Launches, Clock
         return trial(0.2, 0.1)
 
     monkeypatch.setattr(module, "measure", measure)
-    told = Launches(trial(0.2, 0.1))
-    told.go_on(cast(Session, clock), cast(Any, lambda label, seed: f"{label}{seed}"), 4, 0.97, warm_steps=7)
+    told = Launches(trial(0.2, 0.1), warm_steps=7)
+    told.go_on(cast(Session, clock), cast(Any, lambda label, seed: f"{label}{seed}"), 4, 0.97)
     return told, clock, asked
 
 
@@ -129,6 +131,19 @@ def test_no_launch_is_begun_that_the_time_does_not_hold(monkeypatch: pytest.Monk
     assert told.notes == ["3 of 4 pairs of launches: the budget had no time for more"]
     told, _, asked = go_on(monkeypatch, 15.0)
     assert asked == [] and told.begun == 1
+
+
+def test_slow_steps_get_fewer_and_longer_launches() -> None:
+    session = cast(Any, Clock(0.0))
+    quick, slow = Launches(trial(0.02, 0.01)), Launches(trial(0.6, 0.4))
+    assert quick.least_s(session) == module.LEAST_S
+    # three pairs of turns: three steps, one that a freeze cuts, the one that it ends with, and every other time a drop
+    assert slow.least_s(session) == pytest.approx(3 * 5.5 * (0.6 + 0.4))
+    assert slow.missing_s(session) == pytest.approx(2 * (slow.ready_s + slow.least_s(session)))
+    cached = replace(slow, warm_steps=50)
+    assert cached.ready_s == pytest.approx(slow.ready_s + 50 * 0.4 - module.WARM_UP_S)
+    slow.begun = 3
+    assert slow.missing_s(session) == 0
 
 
 def test_no_launch_follows_when_nothing_more_is_to_be_learned(monkeypatch: pytest.MonkeyPatch) -> None:

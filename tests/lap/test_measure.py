@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from hotlap.lap.measure import LONG_SHARE, WINDOWS, Question, _seconds, _windows
+from hotlap.lap.measure import LONG_SHARE, WINDOWS, Question, _seconds, windows_of
+from hotlap.proof.speedup import MIN_PAIRS
 from hotlap.records.rows import Step
 from hotlap.testing.timelines import TimelineBuilder
 from hotlap.trial.pauses import Cycle
@@ -21,7 +22,7 @@ def seconds(
     timeline = TimelineBuilder().steps(20, forward=step_s).loader(num_workers=workers, prefetch_factor=2).build()
     trainer = SimpleNamespace(steps=cast(list[Step], timeline.step), settings=timeline.setting)
     arm, session = SimpleNamespace(poll=lambda: trainer), SimpleNamespace(left_s=lambda share: left_s, cycle=cycle)
-    windows = _windows(cast(Any, session))
+    windows = windows_of(cast(Any, session), whole=False)
     return _seconds(cast(Any, session), cast(Any, arm), Question("roof", 14.0, without=without), windows)
 
 
@@ -39,9 +40,9 @@ def test_never_more_than_the_budget_has_nor_for_an_ablation() -> None:
 
 
 def test_windows_are_whole_cycles_of_the_scripts_pauses_and_there_is_time_for_them() -> None:
-    windows = _windows(cast(Any, SimpleNamespace(cycle=Cycle(21, 4.2))))
-    assert (windows.window_steps, windows.cycle_steps) == (21, 21) and _windows(
-        cast(Any, SimpleNamespace(cycle=NONE))
-    ) == WINDOWS
+    windows = windows_of(cast(Any, SimpleNamespace(cycle=Cycle(21, 4.2))), whole=False)
+    assert (windows.window_steps, windows.cycle_steps, windows.min_pairs) == (21, 21, 4)
+    assert windows_of(cast(Any, SimpleNamespace(cycle=NONE)), whole=False) == WINDOWS
+    assert windows_of(cast(Any, SimpleNamespace(cycle=NONE)), whole=True).min_pairs == MIN_PAIRS
     pairs_s = WINDOWS.min_pairs * (2 * (21 + 2) + WINDOWS.drop_steps) * 0.2
     assert seconds(0.02, cycle=Cycle(21, 4.2)) == pytest.approx(pairs_s, rel=0.05)

@@ -1,4 +1,4 @@
-"""The proof measures the roof a second time only where that leaves time for another launch."""
+"""The proof measures the roof a second time only where that leaves time for the launches that a claim needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from hotlap.lap import prove as module
-from hotlap.lap.prove import _roof_again, _share_of_roof
+from hotlap.lap.options import Options
+from hotlap.lap.prove import _grant, _roof_again, _share_of_roof
 from hotlap.records.findings import Roof
 from hotlap.records.trials import Trial
 
@@ -21,15 +22,30 @@ def again(
     monkeypatch.setattr(module, "measure_roof", lambda *_: (AGAIN, Trial("roof", {}, "measured")))
     session = SimpleNamespace(left_s=lambda share: left_s)
     state = SimpleNamespace(incumbent=None, findings=None, moves=[], trials=[])
-    launches = SimpleNamespace(first=SimpleNamespace(wall_s=20.0))
+    launches = SimpleNamespace(first=SimpleNamespace(wall_s=20.0), missing_s=lambda _: 30.0)
     baseline = SimpleNamespace(findings=SimpleNamespace(roof=known))
     roof = _roof_again(cast(Any, session), cast(Any, baseline), cast(Any, state), cast(Any, launches))
     return roof, state.trials
 
 
-def test_another_launch_goes_before_the_roof(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert again(monkeypatch, 39.0) == (None, [])
-    assert again(monkeypatch, 41.0)[0] is AGAIN and len(again(monkeypatch, 41.0)[1]) == 1
+def test_launches_go_before_the_roof(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert again(monkeypatch, 49.0) == (None, [])
+    assert again(monkeypatch, 51.0)[0] is AGAIN and len(again(monkeypatch, 51.0)[1]) == 1
+
+
+def granted(left_s: float, asked: bool) -> float:
+    session = SimpleNamespace(
+        left_s=lambda share: left_s, extra_s=0.0, options=Options(["x"], budget_s=200.0, budget_asked=asked)
+    )
+    _grant(cast(Any, session), cast(Any, SimpleNamespace(missing_s=lambda _: 120.0)))
+    return session.extra_s
+
+
+def test_slow_steps_get_the_launches_that_a_claim_needs() -> None:
+    assert granted(50.0, asked=False) == 70.0
+    assert granted(50.0, asked=True) == 0.0, "the user's budget is the user's"
+    assert granted(130.0, asked=False) == 0.0
+    assert granted(10.0, asked=False) == 0.0, "more than half of the budget: told, not taken"
 
 
 def test_a_roof_that_was_never_measured_is_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,7 @@ def measuring_options(args: argparse.Namespace, command: list[str], default_budg
     return Options(
         command=command,
         budget_s=args.budget or default_budget_s + KNOB_VALUE_S * sum(len(knob.values) for knob in knobs),
+        budget_asked=args.budget is not None,
         steps=args.steps,
         allow=getattr(args, "allow", None) or Options.allow,
         only=only,

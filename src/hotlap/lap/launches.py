@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from hotlap.lap.measure import Question, measure
+from hotlap.lap.measure import Question, measure, windows_of
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
-from hotlap.proof.speedup import UNKNOWN_LAUNCH_FRAC, ratio_interval
+from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
 from hotlap.records.trials import TOO_FEW, Trial, Window
 from hotlap.trial.arm import Arm
+from hotlap.trial.design import turn_s
 
 __all__ = ["Launches", "MakeArm"]
 
@@ -49,31 +51,52 @@ class Launches:
     begun: int = 1
     per_sample: bool = False
     """Compare samples per second: a knob gives the arms' steps different samples."""
+    warm_steps: int = 0
+    """Steps after which the candidate's caches are warm."""
 
     def __post_init__(self) -> None:
         self.windows = list(self.first.windows)
 
+    @property
+    def ready_s(self) -> float:
+        """From the launch of a pair until both arms are warm."""
+        caches_s = max(0.0, self.warm_steps * self._step_s("candidate") - WARM_UP_S)
+        return 2 * (max([START_S, *self.first.startup_s.values()]) + WARM_UP_S) + caches_s
+
+    def _step_s(self, arm: str) -> float:
+        return statistics.median([w.steady_s for w in self.first.windows if w.arm == arm and w.steps] or [0.0])
+
+    def least_s(self, session: Session) -> float:
+        """Measuring time that a pair of launches needs at least, for the pairs of windows that count; every other turn
+        of an arm follows on its own, and drops no steps."""
+        windows, pair_s = windows_of(session, whole=True), 0.0
+        for arm in ("baseline", "candidate"):
+            turns_s = [turn_s(self._step_s(arm), drop, windows) for drop in (0, windows.drop_steps)]
+            pair_s += statistics.mean(turns_s)
+        return max(LEAST_S, windows.min_pairs * pair_s)
+
+    def missing_s(self, session: Session) -> float:
+        """Seconds that the launches take which are still needed, before how launches differ can be told."""
+        return max(0, MIN_LAUNCHES - self.begun) * (self.ready_s + self.least_s(session))
+
     def go_on(
-        self, session: Session, make: MakeArm, pairs: int, share: float, warm_steps: int = 0,
-        hopeless: Callable[[], bool] = _never,
-    ) -> None:  # fmt: skip
+        self, session: Session, make: MakeArm, pairs: int, share: float, hopeless: Callable[[], bool] = _never
+    ) -> None:
         """Launch both arms again until there are ``pairs`` pairs, or ``share`` of the session's budget is spent.
 
-        ``warm_steps``: steps after which the candidate's caches are warm. ``hopeless``, asked after each pair: whether
-        nothing more is to be learned.
+        ``hopeless``, asked after each pair: whether nothing more is to be learned.
         """
-        ready_s = 2 * (max([START_S, *self.first.startup_s.values()]) + WARM_UP_S)
         while self.begun < pairs and not hopeless():
-            affordable = int(session.left_s(share) / (ready_s + LEAST_S))
+            affordable = int(session.left_s(share) / (self.ready_s + self.least_s(session)))
             more = min(pairs - self.begun, affordable)
             if more == 0:
                 self.notes.append(f"{self.begun} of {pairs} pairs of launches: the budget had no time for more")
                 return
-            seconds = min(MOST_S, session.left_s(share) / more - ready_s)
+            seconds = min(MOST_S, session.left_s(share) / more - self.ready_s)
             session.stage = f"proof: launch {self.begun + 1} of {pairs}"
             arms = {label: make(label, self.begun) for label in ("baseline", "candidate")}
             question = Question(
-                f"proof-{self.begun}", seconds, whole=True, warm_steps=warm_steps, per_sample=self.per_sample,
+                f"proof-{self.begun}", seconds, whole=True, warm_steps=self.warm_steps, per_sample=self.per_sample,
                 candidate_first=self.begun % 2 == 1,
             )  # fmt: skip
             try:

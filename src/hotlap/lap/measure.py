@@ -8,7 +8,7 @@ from typing import Any
 
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
-from hotlap.proof.speedup import LEVEL, STEERING_LEVEL, ratio_interval
+from hotlap.proof.speedup import LEVEL, MIN_PAIRS, STEERING_LEVEL, ratio_interval
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
@@ -17,7 +17,7 @@ from hotlap.trial.design import turn_s, typical_step_s
 from hotlap.trial.marks import dropped
 from hotlap.trial.periodic import PeriodicStats
 
-__all__ = ["Question", "measure"]
+__all__ = ["Question", "measure", "windows_of"]
 
 TAKEN_AWAY = {
     "data": ("epoch_start",),
@@ -76,7 +76,7 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
         )
         return ratio_interval(windows, periodic.baseline_s, candidate_s, level)
 
-    windows = _windows(session)
+    windows = windows_of(session, whole=question.whole)
     trial = compare(
         incumbent,
         candidate,
@@ -104,10 +104,11 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     return trial
 
 
-def _windows(session: Session) -> Budget:
-    """Windows that hold whole cycles of the script's own pauses."""
-    steps = session.cycle.steps
-    return replace(WINDOWS, window_steps=max(WINDOWS.window_steps, steps), cycle_steps=steps)
+def windows_of(session: Session, *, whole: bool) -> Budget:
+    """Windows that hold whole cycles of the script's own pauses. One launch of several (``whole``) decides nothing by
+    itself, and counts with the fewest pairs that say how its windows vary."""
+    steps, pairs = session.cycle.steps, MIN_PAIRS if whole else WINDOWS.min_pairs
+    return replace(WINDOWS, window_steps=max(WINDOWS.window_steps, steps), cycle_steps=steps, min_pairs=pairs)
 
 
 def _seconds(session: Session, incumbent: Arm, question: Question, windows: Budget) -> float:

@@ -22,6 +22,8 @@ class Options:
     command: list[str]
     budget_s: float = 225.0
     """Wall seconds for everything. The default leaves a whole ``hotlap speedup`` under four minutes."""
+    budget_asked: bool = False
+    """Whether the user named the budget. Otherwise the proof may take longer, where steps are slow."""
     steps: int | None = None
     """Steps of the first, diagnosing run; None: as many as its share of the budget allows."""
     allow: frozenset[str] = frozenset({"bits", "maths", "distribution"})

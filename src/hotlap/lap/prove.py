@@ -23,8 +23,10 @@ __all__ = ["final_proof", "nothing_changed"]
 
 FIRST_S = 9.0
 """Measuring time of the first pair of launches; the others share what the budget leaves."""
-LAUNCHES_UNTIL = 0.97
+LAUNCHES_UNTIL = 0.99
 """Share of the budget by which all launches must be done."""
+MOST_MORE = 0.5
+"""Of the budget, what the proof may take beyond it."""
 WORSE_IN = 2
 """Seeds that must have been seen before a plan is given up for its losses."""
 
@@ -38,7 +40,8 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     knobs = any(move.is_knob for move in state.moves)
     warm = 0 if state.replayed else warm_steps(state.moves, state.findings)
     question = Question("proof", FIRST_S, whole=True, warm_steps=warm, per_sample=knobs)
-    launches = Launches(measure(session, baseline.arm, state.incumbent, question), per_sample=knobs)
+    launches = Launches(measure(session, baseline.arm, state.incumbent, question), per_sample=knobs, warm_steps=warm)
+    _grant(session, launches)
     roof = _roof_again(session, baseline, state, launches)
     session.discard(state.incumbent)
     first = rediagnose(session, baseline.arm)
@@ -65,9 +68,18 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     return proof, trial, findings
 
 
+def _grant(session: Session, launches: Launches) -> None:
+    """A search whose result cannot be claimed was in vain: where slow steps leave too little for the launches that a
+    claim needs, and the budget is ours, it grows by what they lack."""
+    lacking_s = launches.missing_s(session) - session.left_s(LAUNCHES_UNTIL)
+    if not session.options.budget_asked and 0 < lacking_s <= MOST_MORE * session.options.budget_s:
+        session.extra_s += lacking_s
+
+
 def _roof_again(session: Session, baseline: Baseline, state: Search, launches: Launches) -> Roof | None:
-    """The roof beside the plan; None where it was measured beside the script, and now only a launch more has time."""
-    if baseline.findings.roof is not None and session.left_s(LAUNCHES_UNTIL) < 2 * launches.first.wall_s:
+    """The roof beside the plan; None where it was measured beside the script, and now the launches need the time."""
+    needed_s = launches.first.wall_s + launches.missing_s(session)
+    if baseline.findings.roof is not None and session.left_s(LAUNCHES_UNTIL) < needed_s:
         return None
     roof, trial = measure_roof(session, state.incumbent, state.findings, state.moves)
     state.trials.append(trial)
@@ -115,8 +127,7 @@ def _launch_again(session: Session, state: Search, launches: Launches) -> None:
         proof = prove(None, state.moves, curves["baseline"], curves["candidate"], session.options.margin)
         return proof.quality.verdict == "refuted"
 
-    steps = 0 if replay else warm_steps(state.moves, state.findings)
-    launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, steps, worse)
+    launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, worse)
 
 
 def _compared(state: Search, launches: Launches) -> Equal:

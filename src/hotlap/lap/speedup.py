@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from hotlap.lap.search import Search, search
 from hotlap.lap.session import Session
 from hotlap.plan.file import dump_plan
 from hotlap.plan.knobs import by_hand
+from hotlap.proof.speedup import MIN_LAUNCHES
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move, Plan
@@ -113,7 +115,7 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
     if not state.moves:
         return
     if not proof.claimed or proof.quality.verdict == "refuted":
-        outcome.notes.append(_why_no_plan(proof))
+        outcome.notes.append(_why_no_plan(proof, session.options.budget_s))
         return
     interval = proof.speedup
     plan = Plan(
@@ -144,10 +146,15 @@ def _why_again(move: Move, proof: Proof, state: Search) -> str:
     return f"With {move.lever} in the plan: {what[:1].lower()}{what[1:]}. It was put back{rest}."
 
 
-def _why_no_plan(proof: Proof) -> str:
+def _why_no_plan(proof: Proof, budget_s: float) -> str:
     if proof.quality.verdict == "refuted":
         return f"No plan was written: {proof.quality.summary}"
-    return "No plan was written: the final trial could not tell the plan from the unmodified script."
+    told = "No plan was written: the final trial could not tell the plan from the unmodified script."
+    launches = 0 if proof.speedup is None else proof.speedup.launches
+    if launches >= MIN_LAUNCHES:
+        return told
+    needed = f"{launches} of the {MIN_LAUNCHES} pairs of launches that it takes to tell how launches differ"
+    return f"{told} Its time held {needed}: try --budget {math.ceil(budget_s / 30)}m."
 
 
 def _machine_name(machine: Machine) -> str:

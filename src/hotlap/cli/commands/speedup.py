@@ -30,7 +30,11 @@ DEFAULT_BUDGET_S = 225.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap speedup``."""
-    add_measuring(parser, "wall time for everything (default 3m45s)", "steps of the diagnosing run")
+    add_measuring(
+        parser,
+        "wall time for everything (default 3m45s; a proof of slow steps may add to it)",
+        "steps of the diagnosing run",
+    )
     add_search(parser)
 
 
