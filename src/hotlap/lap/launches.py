@@ -26,6 +26,8 @@ def _never() -> bool:
 
 LEAST_S = 4.0
 """Shortest measuring time of a pair of launches, both arms together: fewer windows say nothing."""
+NEARLY = 0.1
+"""Part of a launch's time that may lack."""
 MOST_S = 60.0
 """Longest: the verdict on quality profits from steps for long, the speed does not."""
 WARM_UP_S = 1.5
@@ -87,7 +89,7 @@ class Launches:
         ``hopeless``, asked after each pair: whether nothing more is to be learned.
         """
         while self.begun < pairs and not hopeless():
-            affordable = int(session.left_s(share) / (self.ready_s + self.least_s(session)))
+            affordable = int(session.left_s(share) / (self.ready_s + self.least_s(session)) + NEARLY)
             more = min(pairs - self.begun, affordable)
             if more == 0:
                 self.notes.append(f"{self.begun} of {pairs} pairs of launches: the budget had no time for more")
