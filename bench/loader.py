@@ -11,8 +11,8 @@ write    how long every library takes to write the data set in its own form, and
 memory   a data set four times as large as the memory (a cgroup) that its reader may use, beside the disk's own rate
 
 Ways take turns, each turn in a process of its own after one epoch to warm up; medians over the rounds, with the lowest
-and the highest. After the first round of ``feed``, of the rivals the quickest three of each kind go on. CPU time and
-anonymous memory count all processes of a way. A library that is not installed is named.
+and the highest. After the first round of ``feed`` the quickest three of ours and of the rivals go on, of each kind. CPU
+time and anonymous memory count all processes of a way. A library that is not installed is named.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["main", "summary"]
 OURS = "hotlap.pack"
 TIERS = ("decoded", "pure torch", "encoded")
 GO_ON = 3
-"""Rivals of each tier that get more turns than the first."""
+"""Ways of ours, and of the rivals, that get more turns than the first, in each tier."""
 
 
 def _multiplications(step_ms: float) -> int:
@@ -66,6 +66,10 @@ def _tier(name: str) -> str:
     return "encoded" if "JPEG" in name or "WAV" in name else "decoded"
 
 
+def _ours(names: Iterable[str], tier: str) -> list[str]:
+    return [n for n in names if n.startswith(OURS) and _tier(n) == tier]
+
+
 def _rivals(names: Iterable[str], tier: str) -> list[str]:
     """Those of other libraries; beside ours in pure torch, the ones of decoded samples."""
     wanted = "encoded" if tier == "encoded" else "decoded"
@@ -77,11 +81,12 @@ def _rates(turns: dict[str, list[Turn]]) -> dict[str, float]:
 
 
 def go_on(turns: dict[str, list[Turn]]) -> set[str]:
-    """Ours, the limits, and the quickest rivals: a median is of no use for one that is five times slower."""
+    """The limits, and the quickest of ours and of the rivals: a median is of no use for what is five times slower."""
     rate = _rates(turns)
-    found = {n for n in rate if n in (LIMIT, ROOF) or n.startswith(OURS)}
+    found = {n for n in rate if n in (LIMIT, ROOF)}
     for tier in TIERS:
-        found |= set(sorted(_rivals(rate, tier), key=rate.__getitem__)[-GO_ON:])
+        for side in (_ours(rate, tier), _rivals(rate, tier)):
+            found |= set(sorted(side, key=rate.__getitem__)[-GO_ON:])
     return found
 
 
@@ -90,7 +95,7 @@ def summary(turns: dict[str, list[Turn]]) -> dict[str, Any]:
     rate = _rates(turns)
     found: dict[str, Any] = {}
     for tier in TIERS:
-        ours = max((n for n in rate if n.startswith(OURS) and _tier(n) == tier), key=rate.__getitem__, default=None)
+        ours = max(_ours(rate, tier), key=rate.__getitem__, default=None)
         rival = max(_rivals(rate, tier), key=rate.__getitem__, default=None)
         if ours is None or rival is None:
             continue

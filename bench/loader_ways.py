@@ -155,10 +155,10 @@ def plain_ways(kind: str) -> dict[str, Way]:
         ways[f"DataLoader {file} {workers}"] = partial(_data_loader, kind=kind, data="quick", workers=workers)
     if kind == "images":
         ways["DataLoader JPEG Pillow 2"] = partial(_data_loader, kind=kind, data="plain", workers=2)
-        ways["hotlap.pack channels-last"] = partial(
-            _ours, kind=kind, variant="interleaved", mode="background", layout="channels_last"
-        )
+        last = {"kind": kind, "variant": "interleaved", "mode": "background", "layout": "channels_last"}
         for threads in (1, 2):
+            ways[f"hotlap.pack channels-last {threads}"] = partial(_ours, **last, threads=threads)
+            ways[f"{PURE_TORCH} channels-last {threads}"] = partial(_ours, **last, threads=threads, fused=False)
             ways[f"hotlap.pack JPEG {threads}"] = partial(
                 _ours, kind=kind, variant="encoded", mode="background", threads=threads
             )
