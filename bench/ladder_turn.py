@@ -17,15 +17,15 @@ from typing import Any, Literal
 
 import torch
 from ladder_watch import Watched
-from simulated import Gpu
-from simulated_task import SimulatedTask, count
+from simulated import Device, Gpu
+from simulated_task import SimulatedTask, answered, count
 
 from hotlap_workloads.catalogue import find_workload
 from hotlap_workloads.engine import random_state
 from hotlap_workloads.engine.batch_search import find_batch_size
 from hotlap_workloads.engine.machine import Machine, apply_arithmetic, pick_device, read_machine
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.engine.task import Context
+from hotlap_workloads.engine.task import Context, Task
 from hotlap_workloads.session import Request, settings_of
 
 __all__ = ["Target", "plain"]
@@ -69,13 +69,22 @@ def opened(
     real = pick_device(dataclasses.replace(settings, device="cpu") if target.on != "cuda" else settings, target.machine)
     context = Context(real, Path(asked["out"]), data, say=partial(print, file=sys.stderr))
     random_state.seed_all(settings.seed)
-    task = find_workload(asked["workload"]).build(settings, context)
+    workload = find_workload(asked["workload"])
+    if target.gpu is not None:
+        device = target.gpu.device(settings)
+        with answered(device, {}):  # what is asked once of a network is asked of the simulated device, too
+            task = workload.build(settings, context)
+        return _simulated(asked, task, settings, context, device)
+    task = workload.build(settings, context)
     if settings.search_batch_size and target.on == "cuda":
         settings = dataclasses.replace(settings, batch_size=find_batch_size(task, settings, context))
-    if target.gpu is None:
-        wait: Callable[[], None] = torch.cuda.synchronize if real.type == "cuda" else _nothing
-        return Watched(asked["workload"], task, settings, context, asked["steps"], wait, asked["times"]), {}
-    device = target.gpu.device(settings)
+    wait: Callable[[], None] = torch.cuda.synchronize if real.type == "cuda" else _nothing
+    return Watched(asked["workload"], task, settings, context, asked["steps"], wait, asked["times"]), {}
+
+
+def _simulated(
+    asked: dict[str, Any], task: Task, settings: EngineSettings, context: Context, device: Device
+) -> tuple[Watched, dict[str, float]]:
     counted = count(task, settings)
     simulated = SimulatedTask(task, counted, device, settings)
     flops = counted.flops_per_sample * settings.batch_size * settings.accumulate
