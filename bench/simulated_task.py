@@ -8,14 +8,15 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from simulated import Device, late
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._pytree import tree_flatten
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.flop_counter import FlopCounterMode
 
 from hotlap_workloads.engine.loader import collated
@@ -55,16 +56,34 @@ def count(task: Task, settings: EngineSettings) -> Counted:
             break
     sized.sort()
     flops: dict[int, float] = {}
+    said: Mapping[str, float] = {}
     chosen = [sized[(2 * part + 1) * len(sized) // (2 * COUNTED_BATCHES)] for part in range(COUNTED_BATCHES)]
     for elements, _, draws in chosen:
         if elements not in flops:
-            with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-                said = task.objective(collated(task, draws))
-                said["loss"].backward()
-            flops[elements] = float(counter.get_total_flops())
-    task.objective.zero_grad(set_to_none=True)
+            flops[elements], said = _step(task.objective, collated(task, draws))
     mean = statistics.fmean(flops[elements] for elements, *_ in chosen)
-    return Counted(mean / size, {name: float(value.detach()) for name, value in said.items()})
+    return Counted(mean / size, said)
+
+
+def _step(objective: nn.Module, batch: Any) -> tuple[float, Mapping[str, float]]:
+    """FLOPs of forward and backward, and what the objective said. What its parts compute is counted, not computed."""
+    flops = 0.0
+
+    def call(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nonlocal flops
+        found = _uncomputed(module, args, kwargs, trained=True)
+        if found is None:
+            return module(*args, **kwargs)
+        flops += found[0]
+        return found[1]
+
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        with _calls_go_to(call):
+            said = objective.forward(batch)
+        if said["loss"].requires_grad:
+            said["loss"].backward()
+    objective.zero_grad(set_to_none=True)
+    return flops + counter.get_total_flops(), {name: float(value.detach()) for name, value in said.items()}
 
 
 def _draws(task: Task, seed: int, size: int) -> Iterator[list[Draw]]:
@@ -118,8 +137,24 @@ class SimulatedTask:
 
 @contextmanager
 def answered(device: Device, answers: dict[Any, tuple[float, Any]]) -> Iterator[None]:
-    """Outermost calls of modules are waits. What they answer was computed once for each form of input, and counted:
-    where a row in is a row out, for a few rows, which stand for the others."""
+    """Outermost calls of modules are waits. What they answer was made up once for each form of input, and counted."""
+
+    def call(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves = tree_flatten((args, kwargs))[0]
+        form = (id(module), *[(leaf.shape, leaf.dtype) for leaf in leaves if isinstance(leaf, torch.Tensor)])
+        if form not in answers:
+            answers[form] = _uncomputed(module, args, kwargs) or _computed(module, args, kwargs)
+        flops, answer = answers[form]
+        device.wait(device.launch(flops))
+        return copy.deepcopy(answer)
+
+    with _calls_go_to(call):
+        yield
+
+
+@contextmanager
+def _calls_go_to(answer: Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]) -> Iterator[None]:
+    """Calls of modules, those within such a call excepted, are answered by a function of (module, args, kwargs)."""
     plain = nn.Module.__call__
     inside = False
 
@@ -127,17 +162,11 @@ def answered(device: Device, answers: dict[Any, tuple[float, Any]]) -> Iterator[
         nonlocal inside
         if inside:
             return plain(module, *args, **kwargs)
-        leaves = tree_flatten((args, kwargs))[0]
-        form = (id(module), *[(leaf.shape, leaf.dtype) for leaf in leaves if isinstance(leaf, torch.Tensor)])
-        if form not in answers:
-            inside = True
-            try:
-                answers[form] = _answer(partial(plain, module), args, kwargs)
-            finally:
-                inside = False
-        flops, answer = answers[form]
-        device.wait(device.launch(flops))
-        return copy.deepcopy(answer)
+        inside = True
+        try:
+            return answer(module, args, kwargs)
+        finally:
+            inside = False
 
     nn.Module.__call__ = call  # type: ignore[method-assign]
     try:
@@ -146,17 +175,46 @@ def answered(device: Device, answers: dict[Any, tuple[float, Any]]) -> Iterator[
         nn.Module.__call__ = plain  # type: ignore[method-assign]
 
 
-def _answer(module: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any]:
-    """FLOPs of the call, and what it answers."""
-    rows = len(args[0]) if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor) and args[0].dim() else 0
-    few = min(rows, COUNTED_SAMPLES)
+def _computed(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, Any]:
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        answer = module(args[0][:few]) if few else module(*args, **kwargs)
-    flops = float(counter.get_total_flops())
-    if not few:
-        return flops, answer
-    if isinstance(answer, torch.Tensor) and answer.dim() and len(answer) == few:
-        return flops * rows / few, answer[torch.arange(rows, device=answer.device) % few]
-    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        answer = module(*args)
+        answer = module(*args, **kwargs)
     return float(counter.get_total_flops()), answer
+
+
+def _uncomputed(
+    module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], trained: bool = False
+) -> tuple[float, Any] | None:
+    """FLOPs of a call, of its backward too where ``trained``, and an answer of the right shapes: numbers from 0 to 1.
+
+    Seconds on a CPU where the call itself takes minutes. None where the shapes depend on values.
+    """
+    stand_in = copy.deepcopy(module)  # what a call changes in its module stays out of the real one
+    try:
+        with _disable_current_modes(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            given, named = tree_map(lambda leaf: _faked(mode, leaf), (args, kwargs))
+            with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+                answer = stand_in(*given, **named)
+                sums = [leaf.float().sum() for leaf in tree_flatten(answer)[0] if _has_gradient(leaf)]
+                if trained and sums:
+                    torch.autograd.backward(sums)
+    except (RuntimeError, TypeError):  # of many kinds: whatever fails so is computed
+        return None
+    return float(counter.get_total_flops()), tree_map(_made_up, answer)
+
+
+def _faked(mode: FakeTensorMode, leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    return mode.from_tensor(leaf.detach().requires_grad_(leaf.requires_grad))
+
+
+def _has_gradient(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.requires_grad
+
+
+def _made_up(leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    if not leaf.is_floating_point():
+        return torch.zeros(leaf.shape, dtype=leaf.dtype)
+    return torch.rand(leaf.shape).to(leaf.dtype).requires_grad_(leaf.requires_grad)

@@ -25,6 +25,7 @@ from ladder_turn import Target, plain
 from ladder_watch import Repeated, ShortEpochs, Watched, steady
 from simulated import Device, Gpu, late
 from simulated_task import SimulatedTask, count
+from torch._subclasses.fake_tensor import FakeTensor
 
 from hotlap_workloads.catalogue import NAMES, find_workload
 from hotlap_workloads.engine.machine import Machine, check_machine
@@ -256,19 +257,21 @@ def test_a_simulated_training_waits_where_a_real_one_would() -> None:
     assert moment.now == pytest.approx(20.0), "a blocking copy waits for the step before"
 
 
-def test_a_simulated_evaluation_computes_a_few_rows_of_each_form_of_input_once() -> None:
+def test_a_simulated_evaluation_makes_up_an_answer_to_each_form_of_input_once() -> None:
     made, moment = device(32.0)
     task = Task()
-    calls: list[int] = []
-    task.objective.layer.register_forward_hook(lambda _, given, __: calls.append(len(given[0])))
+    calls: list[tuple[int, bool]] = []
+    task.objective.layer.register_forward_hook(
+        lambda _, given, __: calls.append((len(given[0]), isinstance(given[0], FakeTensor)))
+    )
     simulated = SimulatedTask(task, count(task, EngineSettings()), made, EngineSettings())
     task.objective.eval()
     del calls[:]
     plain_call = torch.nn.Module.__call__
     first = simulated.evaluate(False)
     waited = moment.now
-    assert calls == [4, 3] and waited == pytest.approx((5 + 5 + 3) * 8 * 2 * 2 / 32)
-    assert simulated.evaluate(False) == first and calls == [4, 3] and moment.now == pytest.approx(2 * waited)
+    assert calls == [(5, True), (3, True)] and waited == pytest.approx((5 + 5 + 3) * 8 * 2 * 2 / 32)
+    assert simulated.evaluate(False) == first and len(calls) == 2 and moment.now == pytest.approx(2 * waited)
     assert torch.nn.Module.__call__ is plain_call
 
 
