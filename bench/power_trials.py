@@ -15,7 +15,7 @@ from power_noise import Noise
 
 from hotlap.lap import launches as lap_launches
 from hotlap.lap.launches import Launches
-from hotlap.lap.measure import WINDOWS, Question
+from hotlap.lap.measure import Question, windows_of
 from hotlap.lap.options import Options
 from hotlap.lap.prove import FIRST_S, LAUNCHES_UNTIL
 from hotlap.lap.search import MEASURE_S, SEARCH_UNTIL
@@ -23,6 +23,7 @@ from hotlap.plan.choose import choose
 from hotlap.proof.speedup import LEVEL, STEERING_LEVEL, ratio_interval
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial import design
+from hotlap.trial.pauses import Cycle
 
 __all__ = ["Outcome", "Setup", "Simulated", "enough_budget_s", "one_lap"]
 
@@ -68,6 +69,7 @@ class Simulated:
     g: np.random.Generator
     clock_s: float = 0.0
     stage: str = ""
+    cycle: Cycle = field(default_factory=Cycle)
     luck: dict[str, float] = field(default_factory=dict)
 
     def left_s(self, share: float = 1.0) -> float:
@@ -84,7 +86,8 @@ class Simulated:
 
     def compare(self, seconds: float, stop_early: bool, candidate_first: bool = False) -> Trial:
         """The turns of one pair of launches, as trial/compare takes them."""
-        budget = replace(WINDOWS, seconds=seconds, stop_early=stop_early, precision=Question("", 0.0).precision)
+        windows_wanted = windows_of(self, whole=not stop_early)  # type: ignore[arg-type]
+        budget = replace(windows_wanted, seconds=seconds, stop_early=stop_early, precision=Question("", 0.0).precision)
         level = STEERING_LEVEL if stop_early else LEVEL
         turn = design.turn_s(STEP_S, DROP_STEPS, budget)
         latest_s = seconds * (1 + budget.patience)

@@ -24,4 +24,4 @@ def even_crops(wave: Wave, length: int, count: int) -> Wave:
 
 
 def _long_enough(wave: Wave, length: int) -> Wave:
-    return wave if len(wave) >= length else np.pad(wave, (0, length - len(wave)), mode="wrap")
+    return wave if len(wave) >= length else np.resize(wave, length)
