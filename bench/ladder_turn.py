@@ -54,7 +54,7 @@ class Target:
         here = read_machine()
         if self.gpu is not None:
             return self.gpu.machine(here.cores)
-        return here if self.on == "cuda" else Machine(here.cores)
+        return here if self.on == "cuda" else here.cpu
 
 
 def plain(settings: EngineSettings) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def settings_of(
     workload, machine = find_workload(request.workload), machine or read_machine()
     config = _configured(request, workload, say or _quiet)
     if {**config, **request.values}.get("device") == "cpu":
-        machine = Machine(machine.cores)  # presets ask for what the device can do, which is not the GPU
+        machine = machine.cpu  # presets ask for what the device can do, which is not the GPU
     settings = find_preset(workload, request.preset, machine)
     if request.data is None and hasattr(workload, "for_made_data"):
         settings = workload.for_made_data(settings, machine)

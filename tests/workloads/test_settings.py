@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from hotlap_workloads.engine.config_file import read_config
-from hotlap_workloads.engine.machine import Machine, apply_arithmetic, check_machine, resolved
+from hotlap_workloads.engine.machine import Machine, _cpu_has_bf16, apply_arithmetic, check_machine, resolved
 from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.profiles import PROFILES, from_pack
@@ -190,3 +190,16 @@ def test_a_pack_is_read_by_processes_only_where_cores_are_to_spare(cores: int, w
         found = from_pack(EngineSettings(workers=9, persistent_workers=True), machine)
         found.check()
         assert (found.workers, found.persistent_workers) == (wanted, wanted > 0)
+
+
+def test_bf16_is_for_what_computes_it_in_hardware(tmp_path: Path) -> None:
+    old, new = Machine(2, cpu_bf16=False), Machine(2)
+    assert (old.autocast, new.autocast, replace(A100, cpu_bf16=False).autocast) == ("off", "bf16", "bf16")
+    for name, precision in (("slow", "off"), ("fast", "off")):
+        assert settings_of(Request("anti_spoof", tmp_path, name), old).precision == precision
+    assert settings_of(Request("anti_spoof", tmp_path, "fast"), new).precision == "bf16"
+    assert replace(A100, cpu_bf16=False).cpu == Machine(16, cpu_bf16=False)
+    (tmp_path / "cpuinfo").write_text("model name : EPYC\nflags : fpu avx2 avx512_bf16 sse\n")
+    assert _cpu_has_bf16(tmp_path / "cpuinfo") and _cpu_has_bf16(tmp_path / "none")
+    (tmp_path / "cpuinfo").write_text("model name : EPYC\nflags : fpu avx2\n")
+    assert not _cpu_has_bf16(tmp_path / "cpuinfo")

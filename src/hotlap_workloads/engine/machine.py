@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import torch
@@ -21,11 +22,15 @@ VOLTA, AMPERE = (7, 0), (8, 0)
 
 @dataclass(frozen=True)
 class Machine:
-    """``capability`` is the GPU's compute capability, None without a GPU; ``cores`` are those this process may use."""
+    """``capability`` is the GPU's compute capability, None without a GPU; ``cores`` are those this process may use.
+
+    ``cpu_bf16``: whether the CPU computes bf16 in hardware. Where it does not, bf16 is emulated and slower than fp32.
+    """
 
     cores: int
     capability: tuple[int, int] | None = None
     name: str = "CPU"
+    cpu_bf16: bool = True
 
     @property
     def gpu(self) -> bool:
@@ -36,9 +41,16 @@ class Machine:
         return self.capability is not None and self.capability >= AMPERE
 
     @property
-    def autocast(self) -> Literal["fp16", "bf16"]:
-        """bf16 wherever the device has it (CPUs run it too), fp16 on older GPUs."""
-        return "fp16" if self.capability is not None and self.capability < AMPERE else "bf16"
+    def cpu(self) -> Machine:
+        """The same machine without its GPU."""
+        return replace(self, capability=None, name="CPU")
+
+    @property
+    def autocast(self) -> Literal["off", "fp16", "bf16"]:
+        """bf16 wherever the device has it in hardware, fp16 on older GPUs, nothing on older CPUs."""
+        if self.capability is None:
+            return "bf16" if self.cpu_bf16 else "off"
+        return "fp16" if self.capability < AMPERE else "bf16"
 
     def workers(self, wanted: int) -> int:
         """Loading processes worth having: on a CPU they take cores from the step, on a GPU one core feeds it."""
@@ -59,8 +71,17 @@ def read_machine() -> Machine:
     """This machine, now."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not torch.cuda.is_available():
-        return Machine(cores)
-    return Machine(cores, torch.cuda.get_device_capability(), torch.cuda.get_device_name())
+        return Machine(cores, cpu_bf16=_cpu_has_bf16())
+    return Machine(cores, torch.cuda.get_device_capability(), torch.cuda.get_device_name(), _cpu_has_bf16())
+
+
+def _cpu_has_bf16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """By the flags that Linux tells, of x86 or ARM; taken for granted where it cannot be asked."""
+    try:
+        words = set(cpuinfo.read_text(encoding="utf-8", errors="replace").split())
+    except OSError:
+        return True
+    return bool(words & {"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def pick_device(settings: EngineSettings, machine: Machine, local_rank: int = 0) -> torch.device:
@@ -76,14 +97,14 @@ def resolved(settings: S, machine: Machine) -> S:
     """The settings with ``precision=auto`` made what the device has."""
     if settings.precision != "auto":
         return settings
-    device = Machine(machine.cores) if settings.device == "cpu" else machine
+    device = machine.cpu if settings.device == "cpu" else machine
     return replace(settings, precision=device.autocast)
 
 
 def check_machine(settings: EngineSettings, machine: Machine) -> None:
     """Raise SettingsError for what this machine cannot do, with what to use instead."""
     on_gpu = machine.gpu and settings.device != "cpu"
-    machine = machine if on_gpu else Machine(machine.cores)
+    machine = machine if on_gpu else machine.cpu
     capability = machine.capability or (0, 0)
     old = on_gpu and capability < AMPERE
     if settings.tf32 and (old or not on_gpu):
@@ -91,7 +112,8 @@ def check_machine(settings: EngineSettings, machine: Machine) -> None:
     if settings.precision == "bf16" and old:
         raise SettingsError(f"precision=bf16, and {machine.name} has no bf16.", "Use precision=fp16.")
     if settings.precision == "fp16" and not on_gpu:
-        raise SettingsError("precision=fp16 scales the loss for a GPU, and this is a CPU.", "Use precision=bf16.")
+        raise SettingsError("precision=fp16 scales the loss for a GPU, and this is a CPU.",
+                            f"Use precision={machine.autocast}.")  # fmt: skip
     if settings.compile and on_gpu and capability < VOLTA:
         raise SettingsError(f"compile=true, and {machine.name} is too old for Triton.", "Use compile=false.")
     if settings.search_batch_size and not on_gpu:
