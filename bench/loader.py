@@ -36,13 +36,14 @@ from loader_memory import compare_memory
 from loader_rivals import installed
 from loader_rounds import Turn, medians, ratios, take_turns, turn
 from loader_turn import ALL_RIVALS, step, ways, writers
-from loader_ways import LIMIT, PURE_TORCH, ROOF
+from loader_ways import IN_TURN, LIMIT, PURE_TORCH, ROOF
 
 from hotlap.pack import kernel
 
 __all__ = ["main", "summary"]
 
 OURS = "hotlap.pack"
+LIMITS = (LIMIT, IN_TURN, ROOF)
 TIERS = ("decoded", "pure torch", "encoded")
 GO_ON = 3
 """Ways of ours, and of the rivals, that get more turns than the first, in each tier."""
@@ -73,7 +74,7 @@ def _ours(names: Iterable[str], tier: str) -> list[str]:
 def _rivals(names: Iterable[str], tier: str) -> list[str]:
     """Those of other libraries; beside ours in pure torch, the ones of decoded samples."""
     wanted = "encoded" if tier == "encoded" else "decoded"
-    return [n for n in names if n not in (LIMIT, ROOF) and not n.startswith(OURS) and _tier(n) == wanted]
+    return [n for n in names if n not in LIMITS and not n.startswith(OURS) and _tier(n) == wanted]
 
 
 def _rates(turns: dict[str, list[Turn]]) -> dict[str, float]:
@@ -83,7 +84,7 @@ def _rates(turns: dict[str, list[Turn]]) -> dict[str, float]:
 def go_on(turns: dict[str, list[Turn]]) -> set[str]:
     """The limits, and the quickest of ours and of the rivals: a median is of no use for what is five times slower."""
     rate = _rates(turns)
-    found = {n for n in rate if n in (LIMIT, ROOF)}
+    found = {n for n in rate if n in LIMITS}
     for tier in TIERS:
         for side in (_ours(rate, tier), _rivals(rate, tier)):
             found |= set(sorted(side, key=rate.__getitem__)[-GO_ON:])
@@ -102,7 +103,7 @@ def summary(turns: dict[str, list[Turn]]) -> dict[str, Any]:
         found[tier] = {"ours": ours, "best_rival": rival}
         for key in ("samples_per_s", "cpu_s_per_1000", "anonymous_bytes"):
             found[tier][f"{key}_ratio"] = ratios(turns[ours], turns[rival], key)
-        for limit in (LIMIT, ROOF):
+        for limit in LIMITS:
             if limit in turns:
                 found[tier][f"of {limit}"] = ratios(turns[ours], turns[limit], "samples_per_s")
                 found[tier][f"best rival of {limit}"] = ratios(turns[rival], turns[limit], "samples_per_s")
@@ -120,8 +121,8 @@ def _feed(args: argparse.Namespace, folder: Path, usable: list[str]) -> dict[str
                 missing[name] = found
                 shutil.rmtree(folder / name, ignore_errors=True)
     play = partial(_play, folder, args, usable, _multiplications(args.step_ms))
-    skipped = LIMIT if args.step_ms else ROOF
-    names = [n for n in ways(args.kind, rivals) if args.only in n and n != skipped]
+    skipped = (LIMIT, IN_TURN) if args.step_ms else (ROOF,)
+    names = [n for n in ways(args.kind, rivals) if args.only in n and n not in skipped]
     turns, failed = take_turns(names, play, args.rounds, args.limit_s, go_on)
     table = dict(sorted(medians(turns).items(), key=lambda entry: -entry[1]["samples_per_s"]))
     print(f"{'way':36} {'samples/s':>10} {'cpu ms/1000':>12} {'first ms':>9} {'epoch ms':>9} {'anon MB':>8}")

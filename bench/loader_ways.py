@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,10 +16,13 @@ from loader_samples import collate
 
 from hotlap.pack import Clip, Flat, Image, Loader, LoaderSettings
 
-__all__ = ["LIMIT", "PURE_TORCH", "ROOF", "Again", "Memmap", "Way", "as_is", "batches", "plain_ways"]
+__all__ = ["IN_TURN", "LIMIT", "PURE_TORCH", "ROOF", "Again", "Memmap", "Way", "as_is", "batches", "plain_ways"]
 
 Way = Callable[[Path], Any]
 LIMIT = "memcpy of the batch"
+IN_TURN = "memcpy into four buffers in turn"
+"""A loader writes where nobody reads any more: its buffers lie in memory, where those of :data:`LIMIT` may stay in the
+last-level cache."""
 ROOF = "resident batch"
 PURE_TORCH = "hotlap.pack pure torch"
 """Our ways without the compiled kernel."""
@@ -129,18 +133,24 @@ def batches(order: list[int], size: int) -> list[list[int]]:
     return [order[k : k + size] for k in range(0, len(order) - size + 1, size)]
 
 
-def _resident(folder: Path, kind: str, copied: bool) -> Any:
-    """No loading at all: one batch in memory, copied each time (the limit of any loader) or not (a training's roof)."""
+def _resident(folder: Path, kind: str, buffers: int) -> Any:
+    """No loading at all: one batch in memory, copied each time into one of ``buffers`` (the limit of any loader), or
+    given as it is (0: a training's roof)."""
     shape = {"images": (3, *CROP), "audio": (CLIP,), "boxes": (3, SIDE["boxes"], SIDE["boxes"])}[kind]
     batch = torch.randn(BATCH[kind], *shape)
-    target = torch.empty_like(batch)
-    return Again(8000, lambda order: (target.copy_(batch) if copied else batch for _ in batches(order, BATCH[kind])))
+    turn = itertools.cycle([torch.empty_like(batch) for _ in range(buffers)] or [batch])
+
+    def epoch(order: list[int]) -> Iterator[torch.Tensor]:
+        for _ in batches(order, BATCH[kind]):
+            yield next(turn).copy_(batch) if buffers else batch
+
+    return Again(8000, epoch)
 
 
 def plain_ways(kind: str) -> dict[str, Way]:
     """By name; a name's first word is the library. "JPEG" names what decodes while it feeds."""
-    ways: dict[str, Way] = {LIMIT: partial(_resident, kind=kind, copied=True),
-                            ROOF: partial(_resident, kind=kind, copied=False)}  # fmt: skip
+    limits = {LIMIT: 1, IN_TURN: 4, ROOF: 0}
+    ways: dict[str, Way] = {name: partial(_resident, kind=kind, buffers=count) for name, count in limits.items()}
     for mode, threads in (("inline", 1), ("background", 1), ("background", 2), ("auto", 1)):
         ways[f"hotlap.pack {mode} {threads}"] = partial(_ours, kind=kind, variant="planar", mode=mode, threads=threads)
         if mode != "auto":

@@ -98,8 +98,8 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write bench/results/patched.json; with --only, these rows")
     args = parser.parse_args()
     machine = read_machine()
+    # Of each row: those that --only leaves as they were may come from another machine.
     here = {"date": time.strftime("%Y-%m-%d"), "cpu": machine.cpu, "cpu_flags": machine.cpu_flags}
-    """Of each row: those that ``--only`` leaves as they were may come from another machine."""
     rows: dict[str, dict[str, Any]] = {}
     skipped: dict[str, str] = {}
     known = json.loads(RESULT.read_text())["figures"]["scripts"] if args.only and RESULT.exists() else {}

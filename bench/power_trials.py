@@ -76,6 +76,9 @@ class Simulated:
         """As in Session."""
         return max(0.0, self.setup.budget_s * share - self.clock_s)
 
+    def lend(self, seconds: float) -> None:
+        """The budget is the user's, who is told what it holds."""
+
     def discard(self, arm: str) -> None:
         """Nothing runs."""
 
@@ -86,8 +89,8 @@ class Simulated:
 
     def compare(self, seconds: float, stop_early: bool, candidate_first: bool = False) -> Trial:
         """The turns of one pair of launches, as trial/compare takes them."""
-        windows_wanted = windows_of(self, whole=not stop_early)  # type: ignore[arg-type]
-        budget = replace(windows_wanted, seconds=seconds, stop_early=stop_early, precision=Question("", 0.0).precision)
+        wanted = windows_of(self, whole=not stop_early)  # type: ignore[arg-type]
+        budget = replace(wanted, seconds=seconds, stop_early=stop_early, precision=Question("", 0.0).precision)
         level = STEERING_LEVEL if stop_early else LEVEL
         turn = design.turn_s(STEP_S, DROP_STEPS, budget)
         latest_s = seconds * (1 + budget.patience)

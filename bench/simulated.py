@@ -2,9 +2,10 @@
 
 The host goes on while the device works, as with a GPU: what the device computes is *late*, and the host waits when it
 reads it (``.item()``, ``bool``, ``.cpu()``), when a copy blocks, or when it is told to. FLOPs are counted by
-torch.utils.flop_counter on a real batch (matrix products, convolutions, attention), the peak is that of the GPU's row
-in machine/peaks.toml for the type that the settings compute in, and MFU, the share of that peak that is reached, is
-*said*, not measured. Not in it: launches, copies' own time, memory-bound kernels, FFTs, the device's memory.
+torch.utils.flop_counter by the shapes of a real batch (matrix products, convolutions, attention), the peak is that of
+the GPU's row in machine/peaks.toml for the type that the settings compute in, and MFU, the share of that peak that is
+reached, is *said*, not measured. Not in it: launches, copies' own time, memory-bound kernels, FFTs, the device's
+memory.
 """
 
 from __future__ import annotations

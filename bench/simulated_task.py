@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ COUNTED_SAMPLES = 4
 COUNTED_BATCHES = 9
 """On so many FLOPs are counted where batches differ in size: one of each ninth of them, by size."""
 LOOKED_AT = 16 * COUNTED_BATCHES
+LOOKING_S = 20.0
+"""After so long a quarter of them has to do: images that are decoded and augmented one by one take minutes."""
 ALIKE = 8
 """Batches of one size after which no other size is expected."""
 
@@ -50,9 +53,12 @@ def count(task: Task, settings: EngineSettings) -> Counted:
     """
     size = -(-COUNTED_SAMPLES // task.order.grain) * task.order.grain
     sized: list[tuple[int, int, list[Draw]]] = []
+    begun = time.perf_counter()
     for number, draws in enumerate(_draws(task, settings.seed, size)):
         sized.append((_elements(collated(task, draws)), number, draws))
         if len(sized) == ALIKE and sized[0][0] == max(sized)[0] == min(sized)[0]:
+            break
+        if len(sized) >= LOOKED_AT // 4 and time.perf_counter() - begun > LOOKING_S:
             break
     sized.sort()
     flops: dict[int, float] = {}

@@ -68,7 +68,7 @@ def kill_rows(document: dict[str, Any]) -> Rows:
     f = document["figures"]
     found: Rows = [
         ("kills that left everything as it was", f"{units.count(f['clean'])} of {units.count(f['kills'])}"),
-        ("of them, after the command had ended by itself", units.count(f["had_ended"])),
+        ("the same, moments after the command had ended", f"{f['ended_clean']} of {f['had_ended']}"),
     ]
     for name, row in f["by_command"].items():
         wrong = {check: n for check, n in row.items() if check not in ("kills", "went_on") and n}

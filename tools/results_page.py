@@ -56,13 +56,14 @@ class Benchmark:
 def benchmarks(bench: Path) -> list[Benchmark]:
     """Every benchmark that saves results, by name."""
     found = []
-    for path in sorted(bench.glob("*.py")):
+    for path in sorted([*bench.glob("*.py"), *bench.glob("gpu/*.py")]):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [_name(call.args[0], tree) for call in ast.walk(tree) if _saves(call)]
         if names and path.stem != "results":
             question = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
             by_workload = "args.workload}" in ast.unparse(names[0])
-            found.append(Benchmark(path.stem, question, _pattern(names[0]), by_workload))
+            name = path.relative_to(bench).with_suffix("").as_posix()
+            found.append(Benchmark(name, question, _pattern(names[0]), by_workload))
     return found
 
 
@@ -144,7 +145,8 @@ def page(bench: Path, results: Path) -> str:
         dates = ", ".join(dict.fromkeys(document["date"] for document in documents.values())) or "**NOT MEASURED**"
         parts = [stem.removeprefix(f"{benchmark.name}_") for stem in own if stem != benchmark.name]
         dates += f" ({', '.join(parts)})" if parts else ""
-        table.append(f"| [{benchmark.name}](#{benchmark.name}) | {_cell(benchmark.question)} | {dates} {lacks} |\n")
+        link = f"[{benchmark.name}](#{benchmark.name.replace('/', '')})"
+        table.append(f"| {link} | {_cell(benchmark.question)} | {dates} {lacks} |\n")
         sections.append(f"\n## {benchmark.name}\n\n{_cell(benchmark.question)}\n\n{lacks}\n\n")
         if not own:
             sections.append(f"**NOT MEASURED.** There is no `bench/results/{benchmark.pattern}.json`; "

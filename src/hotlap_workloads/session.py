@@ -87,6 +87,8 @@ def settings_of_run(request: Request) -> EngineSettings:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as err:
         raise SettingsError(f"{path} cannot be read: {err}.", "--out names the folder of a training.") from err
+    if not isinstance(values, dict) or "workload" not in values:
+        raise SettingsError(f"{path} does not say of which workload it is.", "--out names the folder of a training.")
     if values.pop("workload") != request.workload:
         raise SettingsError(f"{request.out} holds a run of another workload than {request.workload}.")
     settings = override(find_preset(find_workload(request.workload), "slow", read_machine()), values, str(path))

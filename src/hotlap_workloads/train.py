@@ -60,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         first = os.environ.get("RANK", "0") == "0"
         with opened(request, settings_of(request, say=say if first else None), say) as trainer:
-            trainer.run()
+            result = trainer.run()
+        if first and result.skipped:
+            say(f"{result.skipped} steps were left out: their loss was no number.")
     except WorkloadError as err:
         print(err, file=sys.stderr)
         return err.exit_code

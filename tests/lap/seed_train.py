@@ -14,7 +14,7 @@ with open(os.environ["HOTLAP_CALL"]) as file:
 candidate = bool(call["moves"])
 seed = int(given.get("seed", 0)) + call["seed_offset"]
 steps = int(given.get("steps", 20))
-step_s = 0.01 if candidate else 0.03
+step_s = float(given.get("candidate_s", 0.01)) if candidate else 0.03
 out = open(os.path.join(call["timeline_dir"], f"train-{os.getpid()}.jsonl"), "w", buffering=1)  # noqa: SIM115
 
 

@@ -88,8 +88,8 @@ def test_a_first_pair_too_short_for_slow_steps_is_made_up_for_by_later_ones() ->
 class Clock:
     """A session with seconds left, and arms that are only names."""
 
-    def __init__(self, left: float) -> None:
-        self.left = left
+    def __init__(self, left: float, may_lend: bool = False) -> None:
+        self.left, self.may_lend = left, may_lend
         self.stage = ""
         self.discarded: list[str] = []
         self.cycle = Cycle()
@@ -97,17 +97,22 @@ class Clock:
     def left_s(self, share: float) -> float:
         return self.left
 
+    def lend(self, seconds: float) -> None:
+        self.left += max(0.0, seconds) if self.may_lend else 0.0
+
     def discard(self, arm: str) -> None:
         self.discarded.append(arm)
 
 
-def go_on(monkeypatch: pytest.MonkeyPatch, left: float) -> tuple[Launches, Clock, list[Question]]:
+def go_on(
+    monkeypatch: pytest.MonkeyPatch, left: float, may_lend: bool = False, longer_s: float = 0.0
+) -> tuple[Launches, Clock, list[Question]]:
     asked: list[Question] = []
-    clock = Clock(left)
+    clock = Clock(left, may_lend)
 
     def measure(session: Clock, one: str, other: str, question: Question) -> Trial:
         asked.append(question)
-        session.left -= question.seconds + 2 * (module.START_S + module.WARM_UP_S)
+        session.left -= question.seconds + 2 * (module.START_S + module.WARM_UP_S) + longer_s
         return trial(0.2, 0.1)
 
     monkeypatch.setattr(module, "measure", measure)
@@ -131,6 +136,14 @@ def test_no_launch_is_begun_that_the_time_does_not_hold(monkeypatch: pytest.Monk
     assert told.notes == ["3 of 4 pairs of launches: the budget had no time for more"]
     told, _, asked = go_on(monkeypatch, 15.0)
     assert asked == [] and told.begun == 1
+
+
+def test_the_launches_that_a_claim_needs_are_lent_time_even_where_one_took_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, clock, asked = go_on(monkeypatch, 15.0, may_lend=True, longer_s=7.0)
+    assert told.begun == 3 and [q.seconds for q in asked] == pytest.approx([told.least_s(cast(Session, clock))] * 2)
+    assert told.notes == ["3 of 4 pairs of launches: the budget had no time for more"]
 
 
 def test_slow_steps_get_fewer_and_longer_launches() -> None:

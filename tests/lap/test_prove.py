@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from hotlap.lap import prove as module
-from hotlap.lap.options import Options
-from hotlap.lap.prove import _grant, _roof_again, _share_of_roof
+from hotlap.lap.prove import _roof_again, _share_of_roof
 from hotlap.records.findings import Roof
 from hotlap.records.trials import Trial
 
@@ -31,21 +30,6 @@ def again(
 def test_launches_go_before_the_roof(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again(monkeypatch, 49.0) == (None, [])
     assert again(monkeypatch, 51.0)[0] is AGAIN and len(again(monkeypatch, 51.0)[1]) == 1
-
-
-def granted(left_s: float, asked: bool) -> float:
-    session = SimpleNamespace(
-        left_s=lambda share: left_s, extra_s=0.0, options=Options(["x"], budget_s=200.0, budget_asked=asked)
-    )
-    _grant(cast(Any, session), cast(Any, SimpleNamespace(missing_s=lambda _: 120.0)))
-    return session.extra_s
-
-
-def test_slow_steps_get_the_launches_that_a_claim_needs() -> None:
-    assert granted(50.0, asked=False) == 70.0
-    assert granted(50.0, asked=True) == 0.0, "the user's budget is the user's"
-    assert granted(130.0, asked=False) == 0.0
-    assert granted(10.0, asked=False) == 0.0, "more than half of the budget: told, not taken"
 
 
 def test_a_roof_that_was_never_measured_is_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:

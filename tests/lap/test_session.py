@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from hotlap.lap.options import Options, Silent
 from hotlap.lap.session import Session
 from hotlap.records.call import ENV
@@ -22,3 +24,19 @@ def test_each_arm_has_a_scratch_folder_of_its_own(tmp_path: Path) -> None:
         session.discard(two)
         assert first.is_dir() and not second.exists()
     assert not first.parent.exists()
+
+
+def lent(tmp_path: Path, *asked_s: float, by_user: bool = False) -> float:
+    options = Options(["python", "train.py"], sandbox=False, budget_s=200.0, budget_asked=by_user)
+    with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
+        for seconds in asked_s:
+            session.lend(seconds)
+        assert session.left_s() == pytest.approx(200.0 + session.extra_s, abs=5.0)
+        return session.extra_s
+
+
+def test_a_budget_of_our_own_grows_by_what_a_result_lacks(tmp_path: Path) -> None:
+    assert lent(tmp_path, 70.0, -3.0, 25.0) == 95.0
+    assert lent(tmp_path, 70.0, by_user=True) == 0.0, "the user's budget is the user's"
+    assert lent(tmp_path, 110.0) == 0.0, "more than half of the budget: told, not taken"
+    assert lent(tmp_path, 70.0, 40.0) == 70.0

@@ -49,10 +49,11 @@ def test_arguments_that_cannot_be_seen_are_left_to_a_person() -> None:
     assert done.before == done.after and "**" in done.by_hand[0].text
 
 
-def test_two_values_for_one_keyword_are_a_conflict() -> None:
+@pytest.mark.parametrize("call", ["DataLoader(data)", "DataLoader(data, 8, True, None, None, 0)"])
+def test_two_values_for_one_argument_are_a_conflict(call: str) -> None:
     edits = [Edit("set_keyword", "s.py", 1, target="DataLoader", keywords={"num_workers": n}) for n in (1, 2)]
     with pytest.raises(HotlapError, match=r"s\.py:1: .*num_workers=1.*num_workers=2"):
-        apply("loader = DataLoader(data)\n", *edits)
+        apply(f"loader = {call}\n", *edits)
 
 
 def test_a_line_that_moved_is_refused_with_what_was_expected() -> None:

@@ -211,9 +211,12 @@ def test_what_more_seeds_would_do() -> None:
     needed = seeds_for_ratio([1.1, 1.2, 1.05])
     assert needed is not None and 3 < needed < 20
     assert seeds_for_ratio([2.0, 2.01]) == 3
-    assert seeds_for_margin(0.03, 0.05, 0.02, 3) is None
-    more = seeds_for_margin(0.005, 0.03, 0.02, 3)
+    assert seeds_for_margin(0.03, 0.05, 0.02, 3, paired=True) is None
+    more = seeds_for_margin(0.005, 0.03, 0.02, 3, paired=True)
     assert more is not None and 3 < more < 10
+    # by tables of Student's t: 2.132 with 4 degrees of freedom, 1.691 with 34
+    assert seeds_for_margin(0.0, 0.03, 0.01, 3, paired=False) == 18
+    assert 0.03 / 2.132 * math.sqrt(3 / 18) * 1.691 <= 0.01 < 0.03 / 2.132 * math.sqrt(3 / 17) * 1.694
 
 
 def test_curves_of_very_long_runs_keep_fewer_points() -> None:

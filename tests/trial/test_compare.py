@@ -77,6 +77,14 @@ def test_a_candidate_that_cannot_be_measured_says_why(
     assert baseline.alive and baseline.frozen
 
 
+@pytest.mark.parametrize("state", ["no-effect", "refused", "failed"])
+def test_the_caches_of_a_lever_that_gave_up_are_not_warmed(make_arm: MakeArm, state: str) -> None:
+    baseline, candidate = make_arm("baseline"), make_arm("candidate", mark=state)
+    budget = dataclasses.replace(QUICK, candidate_warmup_steps=400)
+    trial = compare(baseline, candidate, budget, mean_ratio)
+    assert trial.status == state and candidate.steps_done() < 100
+
+
 def test_a_lever_that_was_applied_counts_its_changes(make_arm: MakeArm) -> None:
     trial = compare(make_arm("baseline"), make_arm("candidate", mark="applied"), QUICK, mean_ratio)
     assert trial.status == "measured" and trial.changes == 1

@@ -11,11 +11,12 @@ import pytest
 import soundfile
 import torch
 
+from hotlap_workloads.engine.order import Draw, draw_seed
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.audio_file import FromFiles, Wave, read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
-from hotlap_workloads.parts.crop import crop_at, even_crops
+from hotlap_workloads.parts.crop import LongEnough, crop_at, even_crops
 from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.parts.spectrogram import LogMel, mel_filters
@@ -82,6 +83,25 @@ def test_crops() -> None:
     assert crop_at(wave, 4, 0.0).tolist() == [0, 1, 2, 3] and crop_at(wave, 4, 0.9999).tolist() == [6, 7, 8, 9]
     assert crop_at(wave, 12, 0.5).tolist() == [*range(10), 0, 1]
     assert even_crops(wave, 4, 3)[:, 0].tolist() == [0, 3, 6] and even_crops(wave, 4, 1)[0, 0] == 3
+
+
+def test_a_bank_cuts_a_batch_as_each_recording_is_cut(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{i}.wav", 0.1 * (i + 1)) for i in range(3)]
+    read = LongEnough(FromFiles(paths), 2000)
+    bank = flat_bank(tmp_path / "bank", paths, read, np.int16, Ranks())
+    numbers, where = [2, 0, 1, 2, 2], [0.0, 0.7, 0.5, 1 - 2**-53, 0.3]
+    wanted = [crop_at(read_wave(paths[i]), 2000, at) for i, at in zip(numbers, where, strict=True)]
+    found = bank.stretches(numbers, where, 2000)
+    assert found.dtype == np.int16 and np.array_equal(found, wanted)
+    assert np.array_equal(found[3], read_wave(paths[2])[-2000:]) and not np.array_equal(found[4], found[0])
+    with pytest.raises(ValueError, match="array 0 has 2000 values, not 3000"):
+        bank.stretches([1, 0], [0.0, 0.0], 3000)
+
+
+def test_a_draw_is_a_number_below_one() -> None:
+    assert Draw(0, 0).uniform == 0.0 and Draw(0, (1 << 63) - 1).uniform == 1 - 2**-53
+    numbers = np.array([Draw(row, draw_seed(1, 2, row)).uniform for row in range(4000)])
+    assert np.histogram(numbers, 4, (0, 1))[0].min() > 900 and len(set(numbers)) == 4000
 
 
 def test_a_bank_gives_what_the_files_hold_and_notices_a_changed_file(tmp_path: Path) -> None:

@@ -144,6 +144,7 @@ def test_coco_json(tmp_path: Path) -> None:
     assert coco.paths == [tmp_path / "images/a.png"] and coco.sizes == [(20, 10)]
     assert coco.categories == ["dust", "cell"] and coco.objects[0].labels.tolist() == [1]
     assert coco.objects[0].boxes.tolist() == [[1, 2, 3, 4]] and coco.fault(0) == ""
+    assert read_coco(written(tmp_path, area=None), tmp_path).objects[0].areas.tolist() == [12.0]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +159,8 @@ def test_coco_json(tmp_path: Path) -> None:
         ({}, {"category_id": 2}, "annotation 1 is of category 2"),
         ({}, {"bbox": [1, 2, 3]}, r"annotation 1 has the bbox \[1, 2, 3\], not four numbers"),
         ({}, {"bbox": [1, 2, 3, float("nan")]}, "not four numbers"),
+        ({}, {"area": "12"}, "annotation 1 has the area '12', which is no number"),
+        ({"images": [{**GOOD["images"][0], "width": 0}]}, {}, "image 7 is said to be of 0 x 10 pixels"),
     ],
 )
 def test_a_wrong_json_is_named(tmp_path: Path, change: dict[str, Any], annotation: dict[str, Any], said: str) -> None:

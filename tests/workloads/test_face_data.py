@@ -7,8 +7,10 @@ import os
 import pickle
 import shutil
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,7 @@ from hotlap_workloads.face_distill.made_data import make_data, photos_of
 from hotlap_workloads.face_distill.photos import photos_in_folder, photos_in_list
 from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
+from hotlap_workloads.face_distill.slow_storage import SlowPhotos
 from hotlap_workloads.face_distill.squares import Squares, packed
 from hotlap_workloads.face_distill.workload import WORKLOAD
 from hotlap_workloads.parts.face_image import ARCFACE_POINTS, align, similarity, square
@@ -115,6 +118,10 @@ def rewrite(name: str, change: Callable[[bytes], bytes]) -> Spoil:
             r"train\.idx: lacks record|train\.idx: holds .* numbers",
         ),
         (rewrite("train.idx", lambda b: b"a" + b), r"train\.idx: is no index"),
+        (
+            rewrite("train.idx", lambda b: b.replace(b"\t", b"\t-")),
+            r"train\.idx: says that a record begins at byte -\d+",
+        ),
         (lambda data: (data / "train.idx").unlink(), r"train\.idx: cannot be read: No such file"),
         (rewrite("property", lambda b: b"41,112,112"), r"property: says 41 identities, and train\.rec has 40"),
         (rewrite("property", lambda b: b"many"), r"property: holds 'many'"),
@@ -132,7 +139,8 @@ def test_wrong_numbers_of_identities_are_named(copy: Path) -> None:
         train_squares(replace(SMALL, identities=85742), copy)
     photos = RecordPhotos(copy / "train.rec")
     at = int(photos._offsets[20]) + 8 + 4
-    for label, said in ((40.0, "is of identity 40, and there are 40, from 0 on"), (1.5, "has the label 1.5")):
+    of_nobody = (1.5, "has the label 1.5"), (float("nan"), "has the label nan"), (float("inf"), "has the label inf")
+    for label, said in ((40.0, "is of identity 40, and there are 40, from 0 on"), *of_nobody):
         content = bytearray((copy / "train.rec").read_bytes())
         content[at : at + 4] = struct.pack("<f", label)
         (copy / "train.rec").write_bytes(bytes(content))
@@ -193,6 +201,7 @@ def test_verification_sets_of_every_python(tmp_path: Path) -> None:
         (pickle.dumps(([b"a"] * 4, [True, True])), "all of one kind"),
         (pickle.dumps(([b"a", 1, b"a", b"a"], [True, False])), "image 1 is a int"),
         (pickle.dumps([b"a"]), "holds a list, not a pair"),
+        (pickle.dumps((5, [True])), "holds a pair of int and list, not of lists"),
         (pickle.dumps(([b"a" * 99] * 2, [True]))[:60], "is cut short"),
         (b"", "is cut short"),
         (b"no pickle", "cannot be read"),
@@ -344,3 +353,32 @@ def test_a_damaged_pack_is_made_again_or_named(made: Path, tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"is no whole pack: .*damaged"):
         PackedFaces(folder).images([0])
     assert PackedFaces(packed(squares, folder, context)).images([0]).shape == (1, 3, 32, 32)
+
+
+def test_a_slow_storage_takes_over_once_the_page_cache_is_used_up(copy: Path) -> None:
+    quick = RecordPhotos(copy / "train.rec")
+    photos = SlowPhotos(quick, sum(len(quick.read(row)[0]) for row in range(5)), 0.08)
+    took = []
+    for row in range(7):
+        begun = time.monotonic()
+        assert photos.read(row) == quick.read(row) and photos.name(row) == quick.name(row)
+        took.append(time.monotonic() - begun)
+    assert max(sorted(took[:5])[:3]) < 0.08 <= min(took[5:])
+    assert (len(photos), photos.identities, photos.fingerprint()) == (640, 40, quick.fingerprint())
+    slow = replace(SMALL, page_cache_mb=0.001, storage_ms=1.0)
+    assert train_squares(slow, copy)(3)[1] == train_squares(SMALL, copy)(3)[1]
+    (copy / "train.rec").unlink()
+    with pytest.raises(DataError, match=r"train\.rec: cannot be read"):
+        photos.read(8)
+
+
+def test_a_slow_storage_is_one_for_all_loading_processes(copy: Path) -> None:
+    photos = SlowPhotos(RecordPhotos(copy / "train.rec"), 1, 0.05)
+    photos.read(0)
+    begun = time.monotonic()
+    readers = [get_context("fork").Process(target=photos.read, args=(row,)) for row in range(4)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    assert time.monotonic() - begun >= 4 * 0.05 and [reader.exitcode for reader in readers] == [0] * 4

@@ -87,6 +87,9 @@ def test_presets_fit_their_machines_and_keep_what_is_published(machine: Machine)
     slow, fast = PRESETS["slow"].make(machine), PRESETS["fast"].make(machine)
     assert slow.workers == 16 and fast.workers == machine.packed_workers
     assert (fast.evaluate_every_epochs, fast.heavy_every_epochs) == (1, 4)
+    storage = PRESETS["slow_storage"].make(machine)
+    assert replace(storage, page_cache_mb=0.0, storage_ms=5.0) == PRESETS["slow"].make(machine)
+    assert storage.page_cache_mb * 1e6 / 5000 / storage.batch_size == 1050 and round(1000 / storage.storage_ms) == 192
     reduced = PRESETS["reduced_eval"].make(machine)
     assert (reduced.evaluate_every_epochs, reduced.heavy_every_epochs) == (2, 5)
     margins = [replace(SMALL, head=head).margin_used for head in ("adaptive_arcface", "cosface", "adaptive_adaface")]  # type: ignore[arg-type]

@@ -6,6 +6,9 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,9 +62,13 @@ def test_augmentation_does_not_depend_on_workers(tmp_path: Path) -> None:
 
 
 def test_activation_checkpointing_changes_no_number(tmp_path: Path) -> None:
+    states = []
     for name, on in (("a", False), ("b", True)):
-        trainer(tmp_path / name, replace(SMALL, activation_checkpointing=on, epochs=1), dropout=0.0).run()
+        made = trainer(tmp_path / name, replace(SMALL, activation_checkpointing=on, epochs=1), dropout=0.0)
+        made.run()
+        states.append(made.stepper.objective.state_dict())
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0]), "nor the statistics of the norms"
 
 
 def test_micro_batches_give_the_gradients_of_the_whole(tmp_path: Path) -> None:
@@ -125,11 +132,57 @@ def test_nan_stops_with_the_batch_saved(tmp_path: Path) -> None:
 
 
 def test_nan_is_skipped_and_counted(tmp_path: Path) -> None:
-    # BatchNorm's running statistics see the batch; the weights must not
-    made = trainer(tmp_path, replace(SMALL, on_nan="skip"), bad_row=11)
+    settings = replace(SMALL, on_nan="skip", checkpoint_every_epochs=0.5)
+    made = trainer(tmp_path, settings, bad_row=11)
     result = made.run()
     assert result.skipped == 3 and result.steps == 18
-    assert all(torch.isfinite(p).all() for p in made.stepper.objective.parameters())
+    assert all(torch.isfinite(t).all() for t in made.stepper.objective.state_dict().values()), "norms have seen it"
+    for stop in (9, 0):
+        parts = trainer(tmp_path / "parts", replace(settings, max_steps=stop), bad_row=11)
+        last = parts.run()
+    assert last.skipped == 3 and losses(tmp_path / "parts") == losses(tmp_path)
+
+
+def test_a_group_wide_sigterm_leaves_the_loading_processes_to_the_training(tmp_path: Path) -> None:
+    out, script = tmp_path / "run", tmp_path / "long.py"
+    script.write_text(f"""
+import sys
+from pathlib import Path
+from hotlap_workloads.engine.settings import EngineSettings
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from toy import trainer
+loading = dict(workers=2, persistent_workers=True)
+settings = EngineSettings(epochs=100000, batch_size=8, print_every_steps=10, evaluate_every_epochs=0, **loading)
+trainer(Path({str(out)!r}), settings).run()
+""")
+    running = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    metrics, until = out / "metrics.jsonl", time.monotonic() + 60
+    while not (metrics.exists() and metrics.read_text().count("\n") > 2):
+        assert running.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGTERM)
+    error = running.communicate(timeout=60)[1]
+    assert "Stopped by SIGTERM after step" in error and (out / "checkpoint.pt").exists(), error
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background: bool) -> None:
+    def full(state: object, out: Any) -> None:
+        out.write(b"half of it")
+        raise RuntimeError("[enforce fail at inline_container.cc:664] . unexpected pos 64 vs 0")
+
+    made = trainer(tmp_path, replace(SMALL, checkpoint_in_background=background, checkpoint_every_epochs=0))
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(WorkloadError, match=r"Cannot write a checkpoint in .*: .*unexpected pos"):
+        made.run()
+    assert not list(tmp_path.glob("checkpoint*"))
+
+
+def test_a_file_that_is_no_checkpoint_of_a_training_is_named(tmp_path: Path) -> None:
+    made = trainer(tmp_path, SMALL)
+    torch.save(made.stepper.objective.state_dict(), tmp_path / "checkpoint.pt")
+    with pytest.raises(WorkloadError, match=r"checkpoint\.pt is no checkpoint of a training"):
+        made.run()
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.profiles import PROFILES, from_pack
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
-from hotlap_workloads.session import Request, settings_of
+from hotlap_workloads.session import Request, settings_of, settings_of_run
 
 P100 = Machine(4, (6, 0), "Tesla P100")
 A100 = Machine(16, (8, 0), "A100")
@@ -195,11 +195,26 @@ def test_a_pack_is_read_by_processes_only_where_cores_are_to_spare(cores: int, w
 def test_bf16_is_for_what_computes_it_in_hardware(tmp_path: Path) -> None:
     old, new = Machine(2, cpu_bf16=False), Machine(2)
     assert (old.autocast, new.autocast, replace(A100, cpu_bf16=False).autocast) == ("off", "bf16", "bf16")
-    for name, precision in (("slow", "off"), ("fast", "off")):
-        assert settings_of(Request("anti_spoof", tmp_path, name), old).precision == precision
+    for name in ("slow", "fast"):
+        assert settings_of(Request("anti_spoof", tmp_path, name), old).precision == "off"
     assert settings_of(Request("anti_spoof", tmp_path, "fast"), new).precision == "bf16"
     assert replace(A100, cpu_bf16=False).cpu == Machine(16, cpu_bf16=False)
     (tmp_path / "cpuinfo").write_text("model name : EPYC\nflags : fpu avx2 avx512_bf16 sse\n")
     assert _cpu_has_bf16(tmp_path / "cpuinfo") and _cpu_has_bf16(tmp_path / "none")
     (tmp_path / "cpuinfo").write_text("model name : EPYC\nflags : fpu avx2\n")
     assert not _cpu_has_bf16(tmp_path / "cpuinfo")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{}", "does not say of which workload"),
+        ("[1]", "does not say of which workload"),
+        ('{"workload": "tiny_detr"}', "of another workload than speaker_verify"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_a_folder_that_holds_no_run_of_the_workload_is_named(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "settings.json").write_text(content)
+    with pytest.raises(SettingsError, match=said):
+        settings_of_run(Request("speaker_verify", tmp_path, "slow"))

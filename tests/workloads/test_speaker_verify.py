@@ -214,6 +214,9 @@ test_path : /data/voxceleb1
 musan_path: /data/musan
 rir_path: /data/RIRS_NOISES/simulated_rirs
 n_mels: 64
+dcf_p_target: 0.01
+dcf_c_miss: 10
+dcf_c_fa: 1
 model: ResNetSE34L
 save_path: exps/my_model
 log_input: True
@@ -226,6 +229,7 @@ def test_a_whole_published_file_is_read_and_what_is_left_out_is_said(tmp_path: P
     s = settings_of(Request("speaker_verify", tmp_path, "slow", config=config), say=said.append)
     assert isinstance(s, SpeakerSettings)
     assert (s.batch_size, s.augment, s.evaluate_every_epochs, s.decay_every_epochs) == (100, "sample", 5, 5)
+    assert (s.p_target, s.c_miss, s.c_fa) == (0.01, 10, 1)
     assert (s.wav_folder, s.trial_folder, s.trials) == ("/data/voxceleb2", "/data/voxceleb1", "/data/cleaned.txt")
     left_out = ["patience=15", "nClasses=5991", "save_path=exps/my_model", "log_input=True"]
     assert [line.split(" is left out: ")[0] for line in said] == left_out

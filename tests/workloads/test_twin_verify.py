@@ -20,6 +20,7 @@ from hotlap_workloads.engine.machine import Machine, check_machine
 from hotlap_workloads.engine.optimise import for_global_batch
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.session import Request, settings_of
 from hotlap_workloads.twin_verify import optimize_data
 from hotlap_workloads.twin_verify.made_data import make_data
 from hotlap_workloads.twin_verify.optimized import read_optimized
@@ -70,6 +71,17 @@ def test_every_preset_trains_and_evaluates(
     assert json.loads(capsys.readouterr().out)["eer"] == pytest.approx(last["eer"], abs=1e-9)
     assert evaluate.main(["twin_verify", "--out", str(out), "--data", str(made), "--heavy"]) == 0
     assert set(json.loads(capsys.readouterr().out)) == {f"heavy_{name}" for name in METRICS}
+
+
+def test_without_data_a_cpu_trains_what_it_can_bear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["device=cpu", "max_steps=2", "print_every_steps=1", "evaluate_every_epochs=0", "trials_per_image=1"]
+    command = ["twin_verify", "--preset", "fast", "--out", str(tmp_path)]
+    assert train.main([*command, *(word for value in few for word in ("--set", value))]) == 0
+    said = capsys.readouterr().out
+    assert "made here, with images of 112x112 and tokens of 192" in said and "Step 2/2" in said
+    whole = settings_of(Request("twin_verify", tmp_path, "fast", data=tmp_path), CPU)
+    small = settings_of(Request("twin_verify", tmp_path, "fast"), CPU)
+    assert (whole.image_size, whole.width, whole.sa_blocks) == (448, 768, 12) and small.sa_blocks == 12  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("machine", [CPU, P100, TURING, HOPPER])

@@ -98,8 +98,8 @@ def _no_stacks(a: Side, b: Side) -> str:
         return ""
     label = "B" if a.stacks else "A"
     return (
-        f"{label} has no stack samples (`hotlap run` takes none, a run of a second hardly any): causes that need them "
-        "are not found in it."
+        f"{label} has no stack samples (a run of a second hardly has any, `hotlap run --no-guard` takes none): causes "
+        "that need them are not found in it."
     )
 
 

@@ -86,9 +86,11 @@ class Launches:
     ) -> None:
         """Launch both arms again until there are ``pairs`` pairs, or ``share`` of the session's budget is spent.
 
-        ``hopeless``, asked after each pair: whether nothing more is to be learned.
+        ``hopeless``, asked after each pair: whether nothing more is to be learned. A search whose result cannot be
+        claimed was in vain: what slow steps leave too little time for is lent, as far as a claim needs it.
         """
         while self.begun < pairs and not hopeless():
+            session.lend(self.missing_s(session) - session.left_s(share))
             affordable = int(session.left_s(share) / (self.ready_s + self.least_s(session)) + NEARLY)
             more = min(pairs - self.begun, affordable)
             if more == 0:

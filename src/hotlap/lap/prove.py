@@ -25,8 +25,6 @@ FIRST_S = 9.0
 """Measuring time of the first pair of launches; the others share what the budget leaves."""
 LAUNCHES_UNTIL = 0.99
 """Share of the budget by which all launches must be done."""
-MOST_MORE = 0.5
-"""Of the budget, what the proof may take beyond it."""
 WORSE_IN = 2
 """Seeds that must have been seen before a plan is given up for its losses."""
 
@@ -45,7 +43,6 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     session.discard(state.incumbent)
     first = rediagnose(session, baseline.arm)
     session.discard(baseline.arm)
-    _grant(session, launches)
     _launch_again(session, state, launches)
     trial = launches.trial()
     session.folder.write("trials/proof.json", trial)
@@ -66,14 +63,6 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     if knobs:
         proof = _told_in_samples(proof, equal)
     return proof, trial, findings
-
-
-def _grant(session: Session, launches: Launches) -> None:
-    """A search whose result cannot be claimed was in vain: where slow steps leave too little for the launches that a
-    claim needs, and the budget is ours, it grows by what they lack."""
-    lacking_s = launches.missing_s(session) - session.left_s(LAUNCHES_UNTIL)
-    if not session.options.budget_asked and 0 < lacking_s <= MOST_MORE * session.options.budget_s:
-        session.extra_s += lacking_s
 
 
 def _roof_again(session: Session, baseline: Baseline, state: Search, launches: Launches) -> Roof | None:

@@ -12,7 +12,6 @@ from hotlap.lap.in_flight import InFlight, Repeats
 from hotlap.lap.options import Listener, Options
 from hotlap.lap.seed_notes import failed, neighbours_note, plan_notes, unmatched
 from hotlap.lap.session import Session
-from hotlap.proof.speedup import MIN_LAUNCHES
 from hotlap.proof.verdict import strictness
 from hotlap.proof.what_more import what_more
 from hotlap.proof.whole_runs import Asked, Verdicts, conclude, diverged, hopeless, usable
@@ -187,8 +186,8 @@ class _Prover:
             why = "the seed changes nothing"
         elif self.request.metric is not None and last.baseline.metric is None:
             why = "the metric was not found"
-        elif n < MIN_LAUNCHES and found.speed_verdict == "refuted" and found.time_to_quality is None:
-            why = "the plan is slower by far"
+        elif found.speed_verdict == "refuted" and found.time_to_quality is None:
+            why = "the plan is slower"
         if why:
             self.note(f"Stopped after {n} of {planned} seeds: {why}.")
         return bool(why)

@@ -29,6 +29,8 @@ from hotlap.trial.sandbox import Sandbox
 
 __all__ = ["Session", "validation_place"]
 
+MOST_LENT = 0.5
+"""Of the budget: what :meth:`Session.lend` adds at most."""
 TRIAL_FLUSH_S = 0.2
 """A trial's rows are read while it runs, so they are written more often than in a watched run."""
 
@@ -45,6 +47,7 @@ class Session:
         self.stage = "start"
         self.extra_s = 0.0
         """Seconds that were granted beyond the budget."""
+        self._lent_s = 0.0
         self.cycle = Cycle()
         """Pauses that come round in the unmodified script."""
         self.scratch = make_scratch()
@@ -87,6 +90,13 @@ class Session:
     def left_s(self, share: float = 1.0) -> float:
         """Seconds until ``share`` of the budget is spent (never negative)."""
         return max(0.0, self.options.budget_s * share + self.extra_s - self.elapsed_s)
+
+    def lend(self, seconds: float) -> None:
+        """Grow the budget by what a result lacks, if it is ours (the user named none) and has not grown by too much."""
+        enough = self._lent_s + seconds <= MOST_LENT * self.options.budget_s
+        if seconds > 0 and enough and not self.options.budget_asked:
+            self._lent_s += seconds
+            self.extra_s += seconds
 
     def arm(
         self,

@@ -13,8 +13,10 @@ import torch
 
 from hotlap.pack.reader import Indices, Pack
 
-__all__ = ["as_torch", "gather_rows", "gather_windows", "window_view"]
+__all__ = ["Windows", "as_torch", "gather_rows", "gather_windows", "row_view", "window_view"]
 
+Windows = tuple[torch.Tensor, int]
+"""Windows by their first address, and the bytes from one to the next."""
 _UNSIGNED = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}
 
 
@@ -25,7 +27,7 @@ def as_torch(dtype: str) -> torch.dtype:
     return found
 
 
-def window_view(pack: Pack, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> tuple[torch.Tensor, int]:
+def window_view(pack: Pack, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> Windows:
     """All windows of ``shape`` (``strides`` in elements), and the bytes from one to the next.
 
     Unsigned words that torch cannot index are taken as signed ones of the same size; the caller views them back.
@@ -38,26 +40,28 @@ def window_view(pack: Pack, dtype: str, shape: Sequence[int], strides: Sequence[
     return flat.as_strided((count, *shape), (1, *strides)), width
 
 
-def gather_windows(view: tuple[torch.Tensor, int], starts: Indices, out: torch.Tensor) -> torch.Tensor:
+def gather_windows(view: Windows, starts: Indices, out: torch.Tensor) -> torch.Tensor:
     """Copy the windows that begin at byte addresses ``starts`` into ``out``."""
     windows, width = view
     torch.index_select(windows, 0, torch.from_numpy(starts // width if width > 1 else starts), out=out)
     return out
 
 
-def contiguous_strides(shape: Sequence[int]) -> list[int]:
-    """Strides, in elements, of a row stored without gaps."""
-    return [int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
-
-
-def gather_rows(pack: Pack, name: str, rows: Indices, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Whole rows of a fixed column."""
+def row_view(pack: Pack, name: str) -> Windows:
+    """All places where a whole row of a fixed column could lie."""
     column = pack.column(name)
-    dtype = as_torch(column.dtype)
-    plain = as_torch(_UNSIGNED.get(column.dtype, column.dtype))
+    strides = [int(np.prod(column.shape[i + 1 :], dtype=np.int64)) for i in range(len(column.shape))]
+    return window_view(pack, column.dtype, column.shape, strides)
+
+
+def gather_rows(
+    pack: Pack, name: str, rows: Indices, out: torch.Tensor | None = None, view: Windows | None = None
+) -> torch.Tensor:
+    """Whole rows of a fixed column, by its :func:`row_view`, if that has been made."""
+    column = pack.column(name)
     if out is None:
-        out = torch.empty((len(rows), *column.shape), dtype=dtype)
+        out = torch.empty((len(rows), *column.shape), dtype=as_torch(column.dtype))
     if out.numel():
-        view = window_view(pack, column.dtype, column.shape, contiguous_strides(column.shape))
-        gather_windows(view, pack.starts(name, rows), out.view(plain))
+        found, _ = view = view or row_view(pack, name)
+        gather_windows(view, pack.starts(name, rows), out.view(found.dtype))
     return out

@@ -6,7 +6,7 @@ import errno
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -142,16 +142,30 @@ def _in_this_process(source: Source, job: Job, todo: list[tuple[str, int, int]],
 
 def _in_processes(source: Source, job: Job, todo: list[tuple[str, int, int]], settings: PackSettings,
                   report: Callable[[int], None]) -> None:  # fmt: skip
+    """This process packs too: the others take seconds to start, in which a small source may be done."""
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls us
     counter = context.Value("q", 0)
-    pool = ProcessPoolExecutor(min(settings.processes, len(todo)), context, _start, (counter,))
+    pool = ProcessPoolExecutor(min(settings.processes, len(todo)) - 1, context, _start, (counter,))
+    own = 0
+
+    def of_own_part(rows: int) -> None:
+        report(counter.value + own + rows)
+
     try:
-        waiting: set[Future[None]] = {pool.submit(_pack_in_process, source, job, p, settings) for p in todo}
+        first, *others = todo
+        futures = {pool.submit(_pack_in_process, source, job, part, settings): part for part in others}
+        mine: tuple[str, int, int] | None = first
+        while mine is not None:
+            _pack_part(source, job, mine, settings, of_own_part)
+            own += mine[2] - mine[1]
+            _raise_failed(futures)
+            free = next((future for future in reversed(futures) if future.cancel()), None)  # begun by nobody yet
+            mine = futures.pop(free) if free is not None else None
+        waiting = set(futures)
         while waiting:
             done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
-            report(counter.value)
-            for future in done:
-                future.result()
+            of_own_part(0)
+            _raise_failed(done)
     except BrokenProcessPool as err:
         raise HotlapError(
             "A packing process was killed (memory?), or the calling script has no `if __name__ == '__main__':`.",
@@ -159,3 +173,9 @@ def _in_processes(source: Source, job: Job, todo: list[tuple[str, int, int]], se
         ) from err
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _raise_failed(futures: Iterable[Future[None]]) -> None:
+    for future in futures:
+        if future.done():
+            future.result()

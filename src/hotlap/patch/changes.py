@@ -24,8 +24,8 @@ class Changes:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.keywords: dict[Any, dict[str, Any]] = {}
-        self.values: dict[Any, str] = {}
-        """Argument by position: its new text."""
+        self.values: dict[Any, Any] = {}
+        """Argument by position: its new value."""
         self.templates: dict[Any, list[str]] = defaultdict(list)
         """Text in place of a node, with ``{call}`` for what it was."""
         self.headers: dict[Any, list[str]] = defaultdict(list)
@@ -53,17 +53,20 @@ class Changes:
             own.clear()
             own.update(held)
 
-    def set_keywords(self, call: cst.Call, keywords: dict[str, Any]) -> None:
-        """Two values for one keyword are a conflict."""
-        held = self.keywords.setdefault(call, {})
-        for name, value in keywords.items():
-            if name in held and held[name] != value:
-                line = self.source.place(call)[0]
-                raise HotlapError(
-                    f"{self.source.name}:{line}: one move sets {name}={held[name]!r}, another {name}={value!r}.",
-                    "Remove one of the two from the plan.",
-                )
-            held[name] = value
+    def set_argument(self, call: cst.Call, name: str, value: Any, at: cst.BaseExpression | None) -> None:
+        """Give a call an argument; ``at`` is its present value where that is given by its place.
+
+        Two values for one argument are a conflict.
+        """
+        held: dict[Any, Any] = self.values if at is not None else self.keywords.setdefault(call, {})
+        key = name if at is None else at
+        if key in held and held[key] != value:
+            line = self.source.place(call)[0]
+            raise HotlapError(
+                f"{self.source.name}:{line}: one move sets {name}={held[key]!r}, another {name}={value!r}.",
+                "Remove one of the two from the plan.",
+            )
+        held[key] = value
 
     def code(self) -> str:
         """The source with every change made."""
@@ -127,7 +130,7 @@ class Changes:
         import libcst as cst
 
         args = [
-            now.with_changes(value=cst.parse_expression(self.values[was.value])) if was.value in self.values else now
+            now.with_changes(value=_written(self.values[was.value])) if was.value in self.values else now
             for was, now in zip(original.args, updated.args, strict=True)
         ]
         updated = updated.with_changes(args=args)
@@ -147,7 +150,7 @@ class Changes:
 
         args, added = list(call.args), []
         for name, value in keywords.items():
-            text = cst.parse_expression(value if isinstance(value, str) else repr(value))
+            text = _written(value)
             at = [i for i, arg in enumerate(args) if arg.keyword is not None and arg.keyword.value == name]
             if at:
                 args[at[0]] = args[at[0]].with_changes(value=text)
@@ -214,3 +217,10 @@ class Changes:
         # In one go: the node's own text may hold such a word in braces.
         text = re.sub(r"\{(\w+)\}", lambda found: held.get(found[1], found[0]), template)
         return cst.parse_expression(text, module.config_for_parsing)
+
+
+def _written(value: Any) -> cst.BaseExpression:
+    """A text is an expression already."""
+    import libcst as cst
+
+    return cst.parse_expression(value if isinstance(value, str) else repr(value))

@@ -36,13 +36,8 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
     for call in calls:
         if any(arg.star for arg in call.args):
             raise Unwritable("the call takes its arguments from * or **: set them where those are made")
-        keywords = dict(edit.keywords)
-        for name in edit.keywords:
-            value = by_position(source, call, name)
-            if value is not None:
-                new = keywords.pop(name)
-                changes.values[value] = new if isinstance(new, str) else repr(new)
-        changes.set_keywords(call, keywords)
+        for name, value in edit.keywords.items():
+            changes.set_argument(call, name, value, by_position(source, call, name))
 
 
 def _optimizers(source: Source, edit: Edit) -> list[cst.Call]:

@@ -60,15 +60,17 @@ def seeds_for_ratio(ratios: Sequence[float]) -> int | None:
     return None
 
 
-def seeds_for_margin(delta: float, upper: float, margin: float, seeds: int) -> int | None:
+def seeds_for_margin(delta: float, upper: float, margin: float, seeds: int, paired: bool) -> int | None:
     """Seeds with which the upper bound would be within the margin, if more of them came out as these.
 
-    None: more than ``MOST_SEEDS``, or the difference itself is beyond the margin.
+    The bound is that of :func:`hotlap.proof.noninferior.difference`. None: more than ``MOST_SEEDS``, or the difference
+    itself is beyond the margin.
     """
     if delta >= margin or seeds < 2:
         return None
-    deviation = (upper - delta) / t_quantile(seeds - 1, ONE_SIDED) * math.sqrt(seeds)
+    arms = 1 if paired else 2
+    deviation = (upper - delta) / t_quantile(arms * (seeds - 1), ONE_SIDED) * math.sqrt(seeds)
     for n in range(2, MOST_SEEDS + 1):
-        if delta + t_quantile(n - 1, ONE_SIDED) * deviation / math.sqrt(n) <= margin:
+        if delta + t_quantile(arms * (n - 1), ONE_SIDED) * deviation / math.sqrt(n) <= margin:
             return n
     return None

@@ -32,7 +32,7 @@ def what_more(seeds: Sequence[SeedRuns], found: Verdicts, asked: Asked) -> list[
         told += _quality(len(used), found, asked)
     metric = found.metric
     if metric is not None and metric.verdict == "not proved" and metric_counts(found.quality, metric):
-        told.append(_metric(len(used), found))
+        told.append(_metric(len(used), found, asked))
     return list(dict.fromkeys(told))
 
 
@@ -71,23 +71,23 @@ def _quality(n: int, found: Verdicts, asked: Asked) -> list[str]:
         if quality.steps >= MIN_STEPS:
             return []
         return [f"Losses of {MIN_STEPS} steps in both arms are the least: let it run longer, or pass `--metric`."]
-    return [_margin(n, quality.delta_frac, quality.upper_frac, quality.margin_frac)]
+    return [_margin(n, quality.delta_frac, quality.upper_frac, quality.margin_frac, asked.paired)]
 
 
-def _metric(n: int, found: Verdicts) -> str:
+def _metric(n: int, found: Verdicts, asked: Asked) -> str:
     metric = found.metric
     assert metric is not None
     if metric.delta_frac is None:
         return "Check the pattern of `--metric` against what the script prints."
-    return _margin(n, metric.delta_frac, metric.upper_frac, metric.margin_frac)
+    return _margin(n, metric.delta_frac, metric.upper_frac, metric.margin_frac, asked.paired)
 
 
-def _margin(n: int, delta: float, upper: float | None, margin: float | None) -> str:
+def _margin(n: int, delta: float, upper: float | None, margin: float | None, paired: bool) -> str:
     if upper is None or margin is None or n < 2:
         return _few(n)
     if delta >= margin:
         return "The difference itself is beyond the margin: more seeds would rather refute it than prove it."
-    needed = seeds_for_margin(delta, upper, margin, n)
+    needed = seeds_for_margin(delta, upper, margin, n, paired)
     if needed is None:
         return "Seeds differ too much for this margin: state the one that matters to you, `--margin SHARE`."
     return f"About {needed} seeds would decide on quality, if the others come out as these: `--seeds {needed}`."

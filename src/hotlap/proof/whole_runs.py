@@ -45,6 +45,11 @@ class Asked:
     """Why bits could not be compared, although they differ."""
 
     @property
+    def paired(self) -> bool:
+        """Whether a seed draws the same random numbers in both arms."""
+        return self.preserves in ("bits", "maths")
+
+    @property
     def sooner(self) -> bool:
         """Whether time to a quality is what counts."""
         return self.stop.loss is not None or self.preserves == "goal"
@@ -175,8 +180,7 @@ def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:
         if equal.problem:
             return Quality("not proved", "non-inferior", f"Quality not proved: {equal.problem}.", seeds=len(used))
         curves = equal.curves
-    paired = asked.preserves in ("bits", "maths")
-    return replace(judge(curves["baseline"], curves["candidate"], asked.margin_frac, paired), raw={})
+    return replace(judge(curves["baseline"], curves["candidate"], asked.margin_frac, asked.paired), raw={})
 
 
 def _target(used: Sequence[SeedRuns]) -> Quality:
@@ -199,7 +203,7 @@ def _metric(used: Sequence[SeedRuns], asked: Asked) -> MetricQuality:
         asked.pattern,
         asked.lower_is_better,
         asked.margin_frac,
-        paired=asked.preserves in ("bits", "maths"),
+        paired=asked.paired,
     )
 
 

@@ -76,9 +76,11 @@ def windows(arms: dict[str, Arm], turns: Sequence[Turn], cycle: int) -> list[Win
 def last_match(pattern: re.Pattern[str], text: str) -> float | None:
     """The last match (its first group, if it has one) that is a number, a full stop or per cent sign after it or not.
 
-    None: nothing matched, or it says NaN or infinity.
+    None: nothing matched, or it says NaN or infinity, even where the pattern takes digits alone.
     """
     for match in reversed(list(pattern.finditer(text))):
+        if _lost(match):
+            return None
         word = (match[1] if pattern.groups else match[0]) or ""
         try:
             value = float(word.strip().rstrip(".,;%").rstrip())
@@ -86,6 +88,14 @@ def last_match(pattern: re.Pattern[str], text: str) -> float | None:
             continue
         return value if math.isfinite(value) else None
     return None
+
+
+def _lost(match: re.Match[str]) -> bool:
+    """Whether what stands before the group comes again further on, before NaN or infinity."""
+    label = match.string[match.start() : match.start(1)].strip() if match.re.groups else ""
+    return bool(label) and bool(
+        re.search(rf"{re.escape(label)}\s*[-+]?(?:nan|inf)", match.string[match.end() :], re.IGNORECASE)
+    )
 
 
 def _printed(arm: Arm) -> str:

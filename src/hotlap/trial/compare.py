@@ -93,6 +93,11 @@ class _Comparison:
         """What the candidate's levers say about themselves."""
         return marks.verdict(self.arms["candidate"], self.arms["baseline"])
 
+    def given_up(self) -> bool:
+        """Whether the candidate's levers have said why they change nothing: after a first step it stays so."""
+        verdict = self.verdict()
+        return verdict is not None and verdict[1] != marks.NOTHING_YET
+
     def make_ready(self, label: str) -> None:
         """Bring an arm to a steady state while the other one is frozen."""
         arm = self.arms[label]
@@ -101,7 +106,10 @@ class _Comparison:
             took = self.runner.to_first_step(arm)
             if took is not None:
                 self.startup_s.setdefault(label, took)
-        note = self.runner.to_warm(arm, self.budget.candidate_warmup_steps if label == "candidate" else 0)
+        if label == "candidate":
+            note = self.runner.to_warm(arm, self.budget.candidate_warmup_steps, self.given_up)
+        else:
+            note = self.runner.to_warm(arm)
         if note is not None:
             self.notes.append(note)
 

@@ -13,9 +13,11 @@ from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.windows import prefetched
 
-__all__ = ["changes", "common_losses", "dropped", "loader", "losses", "verdict"]
+__all__ = ["NOTHING_YET", "changes", "common_losses", "dropped", "loader", "losses", "verdict"]
 
 Verdict = Literal["failed", "no-effect", "refused"]
+NOTHING_YET = "it found nothing to change"
+"""Of levers that have not said why: they may still find something."""
 
 
 def last_words(arm: Arm) -> dict[str, list[Mark]]:
@@ -50,7 +52,7 @@ def verdict(candidate: Arm, incumbent: Arm) -> tuple[Verdict, str] | None:
                 return state, mark.why or f"the lever was {state}"
     if candidate.spec.waits_for - _kinds(candidate):
         return None
-    return "no-effect", next((mark.why for mark in said if mark.why), "it found nothing to change")
+    return "no-effect", next((mark.why for mark in said if mark.why), NOTHING_YET)
 
 
 def _kinds(arm: Arm) -> set[str]:

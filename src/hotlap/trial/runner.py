@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hotlap.trial import design, neighbours
@@ -107,13 +108,16 @@ class Runner:
         first = trainer.steps[0]
         return (first.t + first.w) / 1e9 - arm.started_at
 
-    def to_warm(self, arm: Arm, least_steps: int = 0) -> str | None:
-        """Go on until the step time is steady, ``least_steps`` at least; a note when it never was."""
+    def to_warm(self, arm: Arm, least_steps: int = 0, in_vain: Callable[[], bool] | None = None) -> str | None:
+        """Go on until the step time is steady, ``least_steps`` at least, or until it is ``in_vain``; a note when it
+        never was steady."""
         self.go_on(arm)
         until = time.monotonic() + self.budget.warmup_s
         while True:
             trainer = arm.poll()
             if trainer is not None and design.is_steady(trainer.steps, self.budget, least_steps):
+                return None
+            if in_vain is not None and in_vain():
                 return None
             if time.monotonic() > until and trainer is not None and trainer.n_steps >= self.budget.warmup_steps:
                 return f"{arm.spec.name}: step time still falling after {self.budget.warmup_s:.0f} s of warm-up"

@@ -36,7 +36,7 @@ def stops_at(stop: Stop, steps: Sequence[Step], events: Sequence[Event]) -> int 
     if stop.steps is not None:
         ends += [n + 1 for n, row in enumerate(steps) if row.i + row.n >= stop.steps][:1]
     if stop.epochs is not None:
-        starts = sorted({e.i for e in events if e.kind == "loader_start" and e.i > 0})  # the first epoch starts at 0
+        starts = _epochs(events)
         if len(starts) >= stop.epochs:
             last = starts[stop.epochs - 1]  # the step in which the next epoch began is the next epoch's
             ends.append(sum(1 for row in steps if row.i < last))
@@ -44,3 +44,18 @@ def stops_at(stop: Stop, steps: Sequence[Step], events: Sequence[Event]) -> int 
         at = reached_at(steps, stop.loss)
         ends += [] if at is None else [at + 1]
     return min(ends, default=None)
+
+
+def _epochs(events: Sequence[Event]) -> list[int]:
+    """The steps in which the second, third, ... epoch begins: starts of the training loader.
+
+    Of several that feed the loop side by side, the one that goes round least often: the others are there to be cycled.
+    """
+    starts = [(e.i, e.d.get("loader")) for e in events if e.kind == "loader_start"]
+    rounds: dict[float | None, list[int]] = {number: [] for i, number in starts if i == 0}
+    later = sorted({start for start in starts if start[0] > 0}, key=lambda start: start[0])
+    if len(rounds) < 2 or any(number not in rounds for _, number in later):  # one is of another number when made anew
+        return sorted({i for i, _ in later})
+    for i, number in later:
+        rounds[number].append(i)
+    return min(rounds.values(), key=len)

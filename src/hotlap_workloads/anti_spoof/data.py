@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from hotlap_workloads.anti_spoof.clips import Clips
 from hotlap_workloads.engine.order import Draw
-from hotlap_workloads.parts.audio_file import Wave, read_wave
+from hotlap_workloads.parts.audio_file import read_wave
 from hotlap_workloads.parts.crop import crop_at
 from hotlap_workloads.parts.flat_bank import FlatBank
 
@@ -31,7 +30,8 @@ class FileClips:
         return len(self.clips.paths)
 
     def __getitem__(self, draw: Draw) -> tuple[Tensor, int]:
-        wave = cut(read_wave(self.clips.paths[draw.row]), self.samples, draw, self.at_random)
+        where = draw.uniform if self.at_random else 0.0
+        wave = crop_at(read_wave(self.clips.paths[draw.row]), self.samples, where)
         x = torch.from_numpy(wave.astype(np.float32) / np.float32(32768))
         if self.features is not None:
             x = self.features(x[None])[0]
@@ -39,7 +39,10 @@ class FileClips:
 
 
 class BankClips:
-    """A whole batch at once from decoded recordings, as int16: the device makes floats and features of them."""
+    """A whole batch at once from decoded recordings, as int16: the device makes floats and features of them.
+
+    ``bank``: recordings of at least ``samples`` samples.
+    """
 
     def __init__(
         self, clips: Clips, samples: int, bank: FlatBank[np.int16], features: nn.Module | None, at_random: bool
@@ -55,16 +58,9 @@ class BankClips:
         return x[0], keys[0]
 
     def __getitems__(self, draws: Sequence[Draw]) -> tuple[Tensor, Tensor]:
-        waves = np.empty((len(draws), self.samples), np.int16)
-        for out, draw in zip(waves, draws, strict=True):
-            out[:] = cut(self.bank(draw.row), self.samples, draw, self.at_random)
-        keys = torch.tensor([self.clips.keys[draw.row] for draw in draws])
-        x = torch.from_numpy(waves)
+        rows, where = [draw.row for draw in draws], [draw.uniform if self.at_random else 0.0 for draw in draws]
+        keys = torch.tensor([self.clips.keys[row] for row in rows])
+        x = torch.from_numpy(self.bank.stretches(rows, where, self.samples))
         if self.features is not None:
             x = self.features(x.float() / 32768)
         return x, keys
-
-
-def cut(wave: Wave, samples: int, draw: Draw, at_random: bool) -> Wave:
-    """``samples`` of the recording; a short one is repeated from its beginning."""
-    return crop_at(wave, samples, random.Random(draw.seed).random() if at_random else 0.0)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.engine import profiles
+from hotlap_workloads.engine.config_file import Values, left_out
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.task import Preset
 
-__all__ = ["ALIASES", "PRESETS"]
+__all__ = ["ALIASES", "PRESETS", "translated"]
 
 
 def slow(machine: Machine) -> SpoofSettings:
@@ -67,6 +69,18 @@ PRESETS = {
     "balanced": Preset(balanced, "decoded once, features by batch on the device, arithmetic left at fp32"),
     "reproducible": Preset(reproducible, "balanced, with the same bits at every run on this machine"),
 }
+
+IGNORED = {
+    "model_path": "weights come from the run's own checkpoint",
+    "eval_all_best": "the best of the development set is not evaluated by itself",
+}
+"""Keys of the published files that nothing here answers to, and why."""
+
+
+def translated(values: Values, say: Callable[[str], None]) -> Values:
+    """A file as AASIST's, with ``say`` for what is left out."""
+    return left_out(values, IGNORED, say)
+
 
 ALIASES = {
     "database_path": "database",

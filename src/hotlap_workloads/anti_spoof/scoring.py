@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from hotlap_workloads.anti_spoof.clips import BONA_FIDE, SPOOF, Clips
 from hotlap_workloads.anti_spoof.data import BankClips, FileClips
 from hotlap_workloads.anti_spoof.tandem import AsvErrors, min_tdcf
+from hotlap_workloads.engine.loader import outlive_sigterm
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.verification import eer
@@ -42,6 +43,7 @@ class Feed:
             num_workers=self.workers,
             collate_fn=self.collate,
             pin_memory=self.device.type == "cuda",
+            worker_init_fn=outlive_sigterm,
             generator=torch.Generator(),
         )
         for x, _ in loader:

@@ -18,13 +18,14 @@ from hotlap_workloads.anti_spoof.data import BankClips, FileClips
 from hotlap_workloads.anti_spoof.layouts import Part
 from hotlap_workloads.anti_spoof.model import SpoofNet, make_front_end
 from hotlap_workloads.anti_spoof.parts_read import PartReader
-from hotlap_workloads.anti_spoof.presets import ALIASES, PRESETS
+from hotlap_workloads.anti_spoof.presets import ALIASES, PRESETS, translated
 from hotlap_workloads.anti_spoof.scoring import Feed, Scorer
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.engine.loader import as_batch
 from hotlap_workloads.engine.order import Order, Shuffled
 from hotlap_workloads.engine.task import Context, TrainSet
 from hotlap_workloads.parts.audio_file import FromFiles
+from hotlap_workloads.parts.crop import LongEnough
 from hotlap_workloads.parts.flat_bank import flat_bank
 
 __all__ = ["WORKLOAD", "SpoofObjective", "SpoofTask"]
@@ -90,6 +91,7 @@ class AntiSpoof:
     summary = "recorded or made speech on ASVspoof-like sets: SE-ResNets over log-mel, LFCC or waveforms, EER and t-DCF"
     presets = PRESETS
     aliases = ALIASES
+    translated = staticmethod(translated)
 
     def build(self, settings: SpoofSettings, context: Context) -> SpoofTask:
         s = settings
@@ -124,7 +126,8 @@ def _data(s: SpoofSettings, clips: Clips, part: Part, context: Context) -> FileC
     features = None if on_device else make_front_end(s)
     if s.decode == "each_time":
         return FileClips(clips, s.samples, features, at_random=part == "train")
-    bank = flat_bank(context.out / f"{part}.bank", clips.paths, FromFiles(clips.paths), np.int16, context.ranks)
+    read = LongEnough(FromFiles(clips.paths), s.samples)
+    bank = flat_bank(context.out / f"{part}.bank", clips.paths, read, np.int16, context.ranks, made=s.samples)
     return BankClips(clips, s.samples, bank, features, at_random=part == "train")
 
 

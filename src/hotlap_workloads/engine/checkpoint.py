@@ -29,16 +29,17 @@ class Saver:
         self._folder = folder
         self._background = background
         self._thread: threading.Thread | None = None
-        self._error: OSError | None = None
+        self._error: Exception | None = None
 
     def save(self, state: dict[str, Any]) -> None:
         """Write, or begin to."""
         self.wait()
-        if not self._background:
-            write(self._folder, state)
-            return
-        self._thread = threading.Thread(target=self._write, args=(_copied(state),), name="checkpoint")
-        self._thread.start()
+        if self._background:
+            self._thread = threading.Thread(target=self._write, args=(_copied(state),), name="checkpoint")
+            self._thread.start()
+        else:
+            self._write(state)
+            self.wait()
 
     def wait(self) -> None:
         """Until the last one is on disk."""
@@ -52,17 +53,21 @@ class Saver:
     def _write(self, state: dict[str, Any]) -> None:
         try:
             write(self._folder, state)
-        except OSError as err:
+        except (OSError, RuntimeError) as err:  # torch's own writer makes a RuntimeError of a full disk
             self._error = err
 
 
 def write(folder: Path, state: dict[str, Any]) -> None:
     """Write under another name, bring it to disk, then rename: a reader sees the old file or the new one, whole."""
     new, current = folder / f"{CURRENT}.new", folder / CURRENT
-    with open(new, "wb") as out:
-        torch.save(state, out)
-        out.flush()
-        os.fsync(out.fileno())
+    try:
+        with open(new, "wb") as out:
+            torch.save(state, out)
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
     if current.exists():
         os.replace(current, folder / PREVIOUS)
     os.replace(new, current)
@@ -79,6 +84,9 @@ def load(folder: Path, say: Callable[[str], None]) -> dict[str, Any] | None:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as err:  # torch raises RuntimeError, EOFError, UnpicklingError, OSError, ... for a cut file
             broken.append(f"{path} cannot be read ({type(err).__name__}: {str(err).splitlines()[0][:120]})")
+            continue
+        if not (isinstance(state, dict) and {"objective", "optimizer", "position"} <= state.keys()):
+            broken.append(f"{path} is no checkpoint of a training")
             continue
         for line in broken:
             say(f"{line}; going on from {name}.")

@@ -10,7 +10,7 @@ import yaml
 
 from hotlap_workloads.errors import SettingsError
 
-__all__ = ["Translate", "Values", "read_config"]
+__all__ = ["Translate", "Values", "left_out", "read_config"]
 
 Values = dict[str, object]
 Translate = Callable[[Values], Values]
@@ -45,6 +45,13 @@ def read_config(path: Path, aliases: Mapping[str, str], translate: Translate | N
             raise SettingsError(f"{path}: {key!r} and another key both set {name!r}.", "Keep one.")
         out[name] = value
     return out
+
+
+def left_out(values: Values, ignored: Mapping[str, str], say: Callable[[str], None]) -> Values:
+    """The values without those keys that nothing here answers to; ``say`` is told which, and why."""
+    for key in [key for key in values if key in ignored]:
+        say(f"{key}={values[key]} is left out: {ignored[key]}.")
+    return {key: value for key, value in values.items() if key not in ignored}
 
 
 def _flat(section: Mapping[object, object], prefix: str) -> Values:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +16,21 @@ from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 
-__all__ = ["Feeder", "as_batch", "collated", "to_device"]
+__all__ = ["Feeder", "as_batch", "collated", "outlive_sigterm", "to_device"]
+
+
+def outlive_sigterm(worker: int) -> None:
+    """For ``worker_init_fn``. A SIGTERM to the whole process group (``timeout``, Slurm) is the training's to answer: it
+    ends its loading processes, by a SIGTERM of its own, once it has saved."""
+    if hasattr(signal, "sigwaitinfo"):  # not on a Mac
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        threading.Thread(target=_end_when_told, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_when_told(parent: int) -> None:
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent:
+        pass
+    os._exit(0)
 
 
 class _RestOfEpoch:
@@ -59,6 +76,7 @@ class Feeder:
             prefetch_factor=s.prefetch_factor if s.workers else None,
             persistent_workers=s.persistent_workers,
             pin_memory=s.pin_memory and self._device.type == "cuda",
+            worker_init_fn=outlive_sigterm,
             generator=torch.Generator(),  # of its own: a new loader must not draw from the training's random numbers
         )
 

@@ -106,8 +106,8 @@ class Trainer:
             if self._between_steps() or self.position.step >= self.total_steps:
                 return
         if not self.position.taken:  # nor will any other epoch give one
-            number = self.position.epoch + 1
-            raise no_step(f"Epoch {number} gives", self.settings, self.batch_size, self.context.ranks.world)
+            what = f"Epoch {self.position.epoch + 1} gives"
+            raise no_step(what, self.settings, self.batch_size, self.context.ranks.world)
         self.position.next_epoch()
 
     def _steps(self) -> Iterator[list[Any]]:
@@ -120,9 +120,10 @@ class Trainer:
 
     def _step(self, micro_batches: list[Any]) -> None:
         windows = [self._shown, self._tracked] if self._journal.tracks else [self._shown]
+        before = self.stepper.buffers() if self.settings.on_nan == "skip" else []
         means: dict[str, Any] = self.stepper.forward_backward(micro_batches)
         if self._watch.must_skip(means["loss"]):
-            self.stepper.forget()
+            self.stepper.leave_out(before)
         else:
             self._watch.look(self.position.step + 1, means["loss"], micro_batches)
             self.stepper.update()
@@ -164,8 +165,8 @@ class Trainer:
         if "loss" in values:
             per_step = self.batch_size * self.settings.accumulate * self.context.ranks.world
             eta_s = (self.total_steps - step) * per_step / rate
-            epoch = self.position.epoch + 1
-            self._journal.say(progress_line(rate, values["loss"], epoch, step, self.total_steps, eta_s))
+            where = self.position.epoch + 1, step, self.total_steps
+            self._journal.say(progress_line(rate, values["loss"], *where, eta_s))
         self._journal.write(step, values)
 
     def _values(self, window: Window) -> dict[str, float]:
@@ -216,10 +217,9 @@ class Trainer:
         """The guard: a smaller batch once the memory is nearly full. All ranks take the smallest."""
         used, ceiling, before = self.memory(self.context.device), self.settings.memory_ceiling_frac, self.batch_size
         mine = before if used is None else lowered(before, used, ceiling, self.task.order.grain)
-        agreed = min(self.context.ranks.gather(mine))
+        agreed, steps = min(self.context.ranks.gather(mine)), self.total_steps
         if agreed == before:
             return False
-        steps = self.total_steps
         self.stepper.repace(self._plan(self.position.copy(), agreed).all_steps - self.position.step)
         self._journal.say(
             f"Memory above {ceiling} of the device: batch {before} becomes {agreed}, "
@@ -231,20 +231,20 @@ class Trainer:
     def _save(self) -> None:
         self._watch.settle()
         states = self.context.ranks.gather(random_state.snapshot())
-        if not self.context.ranks.first:
-            return
-        sums = [self._shown.state(), self._tracked.state()]
-        self._saver.save(pack(self.stepper, self.position, self._planned_at, self.batch_size, sums, states))
+        if self.context.ranks.first:
+            sums = [self._shown.state(), self._tracked.state()]
+            state = pack(self.stepper, self.position, self._planned_at, self.batch_size, sums, states)
+            self._saver.save(state | {"skipped": self._watch.skipped})
 
     def _resume(self) -> None:
         say = self.context.say
-        state = load(self.context.out, say)
-        if state is None:
+        if (state := load(self.context.out, say)) is None:
             return
         unpack(state, self.stepper, self.context.out)
         self.position = Position(*state["position"])
         self._plan(Position(*state.get("planned_at", (0, 0, []))), state["batch_size"])
         for window, sums in ((self._shown, state["sums"]), (self._tracked, state.get("tracked", [{}, 0]))):
             window.restore(sums)
+        self._watch.skipped = state.get("skipped", 0)
         random_state.restore_rank(state["random"], self.context.ranks, say)
         say(f"Going on after step {self.position.step}.")

@@ -22,6 +22,11 @@ class Draw(NamedTuple):
     row: int
     seed: int
 
+    @property
+    def uniform(self) -> float:
+        """The upper 53 of the seed's 63 bits as a number in [0, 1)."""
+        return (self.seed >> 10) * 2.0**-53
+
 
 class Order(Protocol):
     """The rows of an epoch, and how they are put into batches. ``grain`` rows in a row go to the same rank."""

@@ -36,8 +36,9 @@ def snapshot() -> dict[str, Any]:
 def restore(state: dict[str, Any]) -> None:
     """Go on where ``snapshot`` was taken."""
     torch.set_rng_state(state["torch"])
-    if torch.cuda.is_available() and state["cuda"]:
-        torch.cuda.set_rng_state_all(state["cuda"])
+    if torch.cuda.is_available():
+        for device, words in enumerate(state["cuda"][: torch.cuda.device_count()]):  # there may be fewer than before
+            torch.cuda.set_rng_state(words, device)
     kind, keys, position, has_gauss, gauss = state["numpy"]
     np.random.set_state((kind, keys.numpy().astype(np.uint32), position, has_gauss, gauss))
     version, words, gauss_next = state["python"]

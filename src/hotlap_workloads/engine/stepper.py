@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -42,7 +42,7 @@ class Stepper:
             self.objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if settings.activation_checkpointing:
             for stage in task.stages:
-                _recompute(stage)
+                _recompute(stage, settings.compile)
         self.optimizer = make_optimizer(self.objective, for_global_batch(settings, ranks.world))
         self._schedule_steps = settings.epochs * epoch_steps
         self.pace: list[float] = [0, 0, 1]
@@ -99,15 +99,49 @@ class Stepper:
         """Zero-grad."""
         self.optimizer.zero_grad(set_to_none=self.settings.zero_grad_to_none)
 
+    def buffers(self) -> list[torch.Tensor]:
+        """Copies of what forward changes (statistics of norms, class centres), for :meth:`leave_out`."""
+        return [buffer.clone() for buffer in self.objective.buffers()]
 
-def _recompute(stage: nn.Module) -> None:
-    """Keep only the stage's input in forward, and compute its inside again in backward. Once, however often asked."""
+    def leave_out(self, buffers: list[torch.Tensor]) -> None:
+        """As if the step had not been: no gradients, and the buffers of before it."""
+        self.forget()
+        with torch.no_grad():
+            for buffer, before in zip(self.objective.buffers(), buffers, strict=True):
+                buffer.copy_(before)
+
+
+def _recompute(stage: nn.Module, compiled: bool) -> None:
+    """Keep only the stage's input in forward, and compute its inside again in backward. Once, however often asked.
+
+    What is computed again does not move the running statistics a second time; but torch.compile takes no such context.
+    """
     if getattr(stage.forward, "recomputes", False):
         return
     inside = stage.forward
+    norms = [module for module in stage.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    apart: dict[str, Any] = {} if compiled else {"context_fn": lambda: (nullcontext(), _at_rest(norms))}
 
     def forward(*inputs: Any) -> Any:
-        return checkpoint(inside, *inputs, use_reentrant=False) if torch.is_grad_enabled() else inside(*inputs)
+        return checkpoint(inside, *inputs, use_reentrant=False, **apart) if torch.is_grad_enabled() else inside(*inputs)
 
     forward.recomputes = True  # type: ignore[attr-defined]
     stage.forward = forward
+
+
+@contextmanager
+def _at_rest(norms: list[nn.modules.batchnorm._BatchNorm]) -> Iterator[None]:
+    """Their running statistics stay as they are: with a momentum of 0 nothing of the batch goes into them."""
+    momenta = [norm.momentum for norm in norms]
+    counts = [norm.num_batches_tracked.clone() for norm in norms if norm.num_batches_tracked is not None]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+        with torch.no_grad():
+            tracked = [norm.num_batches_tracked for norm in norms if norm.num_batches_tracked is not None]
+            for count, before in zip(tracked, counts, strict=True):
+                count.copy_(before)

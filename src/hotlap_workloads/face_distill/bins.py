@@ -74,6 +74,8 @@ def read_bin(path: Path) -> tuple[BinPhotos, list[bool]]:
         raise DataError(path, what, "Copy it again from where it was published.") from err
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise DataError(path, f"holds a {type(found).__name__}, not a pair of images and answers.")
+    if not all(isinstance(part, list | tuple | np.ndarray) for part in found):
+        raise DataError(path, f"holds a pair of {' and '.join(type(part).__name__ for part in found)}, not of lists.")
     contents, same = [_bytes(path, i, image) for i, image in enumerate(found[0])], [bool(x) for x in found[1]]
     if len(contents) != 2 * len(same):
         raise DataError(path, f"holds {len(contents)} images for {len(same)} trials, which are two each.")

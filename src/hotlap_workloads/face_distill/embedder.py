@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from hotlap_workloads.engine.loader import as_batch
+from hotlap_workloads.engine.loader import as_batch, outlive_sigterm
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.face_distill.data import PackedFaces, as_input
 from hotlap_workloads.face_distill.squares import Squares, packed
@@ -61,6 +61,7 @@ class Embedder:
             num_workers=self.workers,
             collate_fn=as_batch if self.once else None,
             pin_memory=self.context.device.type == "cuda",
+            worker_init_fn=outlive_sigterm,
             generator=torch.Generator(),
         )
 

@@ -13,6 +13,7 @@ from hotlap_workloads.face_distill.evaluations import Evaluation, GallerySet, Te
 from hotlap_workloads.face_distill.photos import SUFFIXES, FilePhotos, Photos, photos_in_folder, photos_in_list
 from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
+from hotlap_workloads.face_distill.slow_storage import SlowPhotos
 from hotlap_workloads.face_distill.squares import Squares
 from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.trials import read_trials
@@ -35,6 +36,8 @@ def train_squares(s: FaceSettings, data: Path) -> Squares:
         photos = photos_in_list(path, s.photos_per_identity)
     if s.identities and s.identities != photos.identities:
         raise DataError(path, f"has {photos.identities} identities, and identities={s.identities}.")
+    if s.page_cache_mb:
+        photos = SlowPhotos(photos, int(s.page_cache_mb * 1e6), s.storage_ms / 1000)
     return Squares(photos, s.size, s.middle)
 
 

@@ -82,7 +82,7 @@ class RecordPhotos:
     def _parsed(self, row: int) -> tuple[bytes, int]:
         _, labels, content = unpacked_record(self._file.read(int(self._offsets[row])), self.name(row))
         label = float(labels[0])
-        if label < 0 or label != int(label):
+        if not label.is_integer() or label < 0:  # nor NaN or infinity
             raise DataError(self.name(row), f"has the label {label}, which is no number of a person.")
         return content, int(label)
 

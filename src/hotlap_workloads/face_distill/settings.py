@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,6 +68,11 @@ class FaceSettings(EngineSettings):
     """Read and decode a photo whenever it is used; or decode all once and pack them (``hotlap.pack``)."""
     flip_on: Literal["loader", "device"] = "loader"
     """Where half of the photos are mirrored and made floats: one by one while loading, or by batch on the device."""
+    page_cache_mb: float = 0.0
+    """Slow storage, on purpose (Linux): once so many MB of photos were read, the others are read past the page cache,
+    as where the memory holds no more of them. 0 leaves it alone."""
+    storage_ms: float = 5.0
+    """How long the slow storage is busy with a photo, whichever process asks."""
 
     # --- evaluation
     verification: tuple[str, ...] = ()
@@ -86,6 +92,12 @@ class FaceSettings(EngineSettings):
             raise SettingsError("teacher_outputs=once asks the teacher about packed photos.", "Set decode=once too.")
         if self.decode == "once" and self.flip_on == "loader":
             raise SettingsError("decode=once reads whole batches of bytes.", "Set flip_on=device too.")
+        if self.page_cache_mb < 0 or self.storage_ms < 0:
+            raise SettingsError(
+                f"page_cache_mb={self.page_cache_mb} and storage_ms={self.storage_ms}: neither below 0."
+            )
+        if self.page_cache_mb and not hasattr(os, "posix_fadvise"):
+            raise SettingsError("page_cache_mb reads past the page cache, which this system has no call for.")
         if any(not 0 < far < 1 for far in self.fars):
             raise SettingsError(f"fars={self.fars} are not all between 0 and 1.")
 

@@ -90,15 +90,25 @@ def read_coco(file: Path, folder: Path) -> CocoSet:
         if category not in label:
             raise DataError(file, f"annotation {own} is of category {category}, which is not among the categories.")
         box = _box(file, own, row.get("bbox"))
-        area = row.get("area", box[2] * box[3])
-        rows[image].append((box, label[category], float(area), bool(row.get("iscrowd", 0))))
+        area = row.get("area")
+        if area is not None and not isinstance(area, int | float):
+            raise DataError(file, f"annotation {own} has the area {area!r}, which is no number.")
+        area = box[2] * box[3] if area is None else float(area)
+        rows[image].append((box, label[category], area, bool(row.get("iscrowd", 0))))
     return CocoSet(
         file,
         [folder / str(row.get("file_name", "")) for row in images.values()],
-        [(_number(file, row, "width"), _number(file, row, "height")) for row in images.values()],
+        [_size(file, number, row) for number, row in images.items()],
         [_labelled(rows[number]) for number in images],
         [name for _, name in categories],
     )
+
+
+def _size(file: Path, image: int, row: Mapping[str, Any]) -> tuple[int, int]:
+    width, height = _number(file, row, "width"), _number(file, row, "height")
+    if width < 1 or height < 1:
+        raise DataError(file, f"image {image} is said to be of {width} x {height} pixels.")
+    return width, height
 
 
 def _loaded(file: Path) -> dict[str, list[Mapping[str, Any]]]:

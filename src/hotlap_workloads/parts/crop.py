@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from hotlap_workloads.parts.audio_file import Wave
 
-__all__ = ["crop_at", "even_crops"]
+__all__ = ["LongEnough", "crop_at", "even_crops"]
+
+
+@dataclass(frozen=True)
+class LongEnough:
+    """Recordings as ``read`` gives them, by number; short ones repeated to ``length`` samples."""
+
+    read: Callable[[int], Wave]
+    length: int
+
+    def __call__(self, number: int) -> Wave:
+        return _long_enough(self.read(number), self.length)
 
 
 def crop_at(wave: Wave, length: int, where: float) -> Wave:

@@ -33,6 +33,8 @@ def read_index(path: Path) -> dict[int, int]:
         raise DataError(path, f"is no index, which has lines `key offset`: {err}.") from err
     if len(numbers) == 0 or len(numbers) % 2:
         raise DataError(path, f"holds {len(numbers)} numbers, not lines `key offset`.", "It may be cut short.")
+    if (numbers[1::2] < 0).any():
+        raise DataError(path, f"says that a record begins at byte {numbers[1::2].min()}.")
     return dict(zip(numbers[::2].tolist(), numbers[1::2].tolist(), strict=True))
 
 

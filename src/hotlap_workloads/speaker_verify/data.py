@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -32,14 +31,17 @@ class FileCrops:
 
     def __getitem__(self, draw: Draw) -> tuple[Tensor, int]:
         wave = read_wave(self.utterances.paths[draw.row])
-        sound = crop_at(wave, self.samples, random.Random(draw.seed).random()).astype(np.float32) / np.float32(32768)
+        sound = crop_at(wave, self.samples, draw.uniform).astype(np.float32) / np.float32(32768)
         if self.augment is not None:
             sound = self.augment(sound, draw.seed)
         return torch.from_numpy(sound), self.utterances.labels[draw.row]
 
 
 class BankCrops:
-    """A whole batch at once from decoded utterances, as int16: the device makes floats of them."""
+    """A whole batch at once from decoded utterances, as int16: the device makes floats of them.
+
+    ``bank``: utterances of at least ``samples`` samples.
+    """
 
     def __init__(self, utterances: TrainList, bank: FlatBank[np.int16], samples: int, augment: Augment | None) -> None:
         self.utterances, self.bank, self.samples, self.augment = utterances, bank, samples, augment
@@ -52,11 +54,10 @@ class BankCrops:
         return waves[0], labels[0]
 
     def __getitems__(self, draws: Sequence[Draw]) -> tuple[Tensor, Tensor]:
-        waves = np.empty((len(draws), self.samples), np.int16 if self.augment is None else np.float32)
-        for out, draw in zip(waves, draws, strict=True):
-            crop = crop_at(self.bank(draw.row), self.samples, random.Random(draw.seed).random())
-            out[:] = (
-                crop if self.augment is None else self.augment(crop.astype(np.float32) / np.float32(32768), draw.seed)
-            )
-        labels = [self.utterances.labels[draw.row] for draw in draws]
-        return torch.from_numpy(waves), torch.tensor(labels)
+        rows = [draw.row for draw in draws]
+        crops = self.bank.stretches(rows, [draw.uniform for draw in draws], self.samples)
+        waves = torch.from_numpy(crops)
+        if self.augment is not None:
+            sounds = zip(crops.astype(np.float32) / np.float32(32768), draws, strict=True)
+            waves = torch.from_numpy(np.stack([self.augment(sound, draw.seed) for sound, draw in sounds]))
+        return waves, torch.tensor([self.utterances.labels[row] for row in rows])

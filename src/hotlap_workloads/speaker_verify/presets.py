@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from hotlap_workloads.engine.config_file import Values
+from hotlap_workloads.engine.config_file import Values, left_out
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.profiles import fastest, from_pack
 from hotlap_workloads.engine.task import Preset
@@ -86,9 +86,7 @@ def translated(values: Values, say: Callable[[str], None]) -> Values:
     There ``batch_size`` counts speakers, each with ``nPerSpeaker`` utterances, the learning rate falls every
     ``test_interval`` epochs, and ``augment`` is a switch: true is the way in which the preset augments.
     """
-    for key in [key for key in values if key in IGNORED]:
-        say(f"{key}={values[key]} is left out: {IGNORED[key]}.")
-    out = {key: value for key, value in values.items() if key not in IGNORED}
+    out = left_out(values, IGNORED, say)
     if isinstance(switch := out.get("augment"), bool):
         del out["augment"]
         out |= {} if switch else {"augment": "none"}
@@ -113,6 +111,8 @@ ALIASES = {
     "num_eval": "eval_crops",
     "lr_decay": "decay",
     "dcf_p_target": "p_target",
+    "dcf_c_miss": "c_miss",
+    "dcf_c_fa": "c_fa",
     "test_list": "trials",
     "train_path": "wav_folder",
     "test_path": "trial_folder",

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
+from hotlap_workloads.engine.loader import outlive_sigterm
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.audio_file import Wave
 from hotlap_workloads.parts.crop import even_crops
@@ -45,6 +46,8 @@ class Scorer:
     files_at_once: int = 1
     workers: int = 0
     p_target: float = 0.05
+    c_miss: float = 1.0
+    c_fa: float = 1.0
 
     def embeddings(self) -> Tensor:
         """(files, crops, dim), unit length, on the CPU."""
@@ -55,6 +58,7 @@ class Scorer:
             sampler=mine,
             num_workers=self.workers,
             pin_memory=self.device.type == "cuda",
+            worker_init_fn=outlive_sigterm,
             generator=torch.Generator(),
         )
         parts = []
@@ -80,4 +84,4 @@ class Scorer:
         """Shares, 0 to 1."""
         scores = self.scores()
         same = self.trials.same
-        return {"eer": eer(scores, same), "min_dcf": min_dcf(scores, same, self.p_target)}
+        return {"eer": eer(scores, same), "min_dcf": min_dcf(scores, same, self.p_target, self.c_miss, self.c_fa)}

@@ -75,9 +75,16 @@ class SpeakerSettings(EngineSettings):
     """Files per batch of the evaluation."""
     p_target: float = 0.05
     """minDCF: share of trials of the same speaker."""
+    c_miss: float = 1.0
+    """minDCF: what a miss costs."""
+    c_fa: float = 1.0
+    """minDCF: what a false alarm costs."""
 
     def check(self) -> None:
         super().check()
+        if not (0 < self.p_target < 1 and self.c_miss > 0 and self.c_fa > 0):
+            costs = f"p_target={self.p_target}, c_miss={self.c_miss}, c_fa={self.c_fa}"
+            raise SettingsError(f"{costs}: minDCF takes a share between 0 and 1, and costs above 0.")
         if self.mels % 8:
             raise SettingsError(f"mels={self.mels} is not a multiple of 8, by which the network divides it.")
         if self.loss in PAIR_LOSSES and self.utterances < 2:

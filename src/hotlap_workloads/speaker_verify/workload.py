@@ -16,6 +16,7 @@ from hotlap_workloads.engine.task import Context, TrainSet
 from hotlap_workloads.errors import SettingsError, WorkloadError
 from hotlap_workloads.parts.audio_file import FromFiles, Wave, read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
+from hotlap_workloads.parts.crop import LongEnough
 from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.parts.trials import Trials, read_trials
 from hotlap_workloads.speaker_verify.augment_batch import BatchAugment
@@ -73,7 +74,7 @@ class SpeakerVerify:
         samples = samples_of(s.crop_s)
         train_set: TrainSet = FileCrops(utterances, samples, in_loader)
         if s.decode == "once":
-            train_set = BankCrops(utterances, _bank(utterances.paths, "train", context), samples, in_loader)
+            train_set = BankCrops(utterances, _bank(utterances.paths, "train", context, samples), samples, in_loader)
 
         @cache
         def scorer(heavy: bool) -> Scorer:
@@ -123,8 +124,9 @@ def _check(s: SpeakerSettings, speakers: int, context: Context) -> None:
         )
 
 
-def _bank(paths: Sequence[Path], name: str, context: Context) -> FlatBank[np.int16]:
-    return flat_bank(context.out / f"{name}.bank", paths, FromFiles(paths), np.int16, context.ranks)
+def _bank(paths: Sequence[Path], name: str, context: Context, least: int = 0) -> FlatBank[np.int16]:
+    read = LongEnough(FromFiles(paths), least)
+    return flat_bank(context.out / f"{name}.bank", paths, read, np.int16, context.ranks, made=least)
 
 
 def _scorer(s: SpeakerSettings, net: nn.Module, trials: Trials, context: Context, name: str) -> Scorer:
@@ -132,7 +134,8 @@ def _scorer(s: SpeakerSettings, net: nn.Module, trials: Trials, context: Context
     if s.decode == "once":
         read = _bank(trials.paths, name, context)
     crops = EvalCrops(len(trials.paths), read, samples_of(s.eval_crop_s), s.eval_crops)
-    return Scorer(net, crops, trials, context.device, context.ranks, s.eval_files_at_once, s.eval_workers, s.p_target)
+    costs = s.p_target, s.c_miss, s.c_fa
+    return Scorer(net, crops, trials, context.device, context.ranks, s.eval_files_at_once, s.eval_workers, *costs)
 
 
 WORKLOAD = SpeakerVerify()

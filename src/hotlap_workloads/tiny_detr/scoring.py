@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from hotlap_workloads.engine.loader import to_device
+from hotlap_workloads.engine.loader import outlive_sigterm, to_device
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.boxes import corners
 from hotlap_workloads.parts.detection_ap import Found, average_precision
@@ -43,6 +43,7 @@ class Scorer:
             collate_fn=self.padder,
             num_workers=self.s.eval_workers,
             pin_memory=self.s.pin_memory and self.device.type == "cuda",
+            worker_init_fn=outlive_sigterm,
             generator=torch.Generator(),
         )
         mine: dict[int, np.ndarray[Any, Any]] = {}

@@ -9,7 +9,7 @@ from hotlap_workloads.engine.profiles import fastest, from_pack
 from hotlap_workloads.engine.task import Preset
 from hotlap_workloads.twin_verify.settings import TwinSettings
 
-__all__ = ["ALIASES", "PRESETS"]
+__all__ = ["ALIASES", "PRESETS", "for_made_data"]
 
 
 def slow(machine: Machine) -> TwinSettings:
@@ -85,6 +85,12 @@ def local_2080ti_fast(machine: Machine) -> TwinSettings:
         persistent_workers=workers > 0,
         eval_workers=workers,
     )
+
+
+def for_made_data(settings: TwinSettings, machine: Machine) -> TwinSettings:
+    """What the self-made photos can bear; on a CPU small images and thin blocks, as many as before."""
+    few = replace(settings, epochs=3)
+    return few if machine.gpu else replace(few, image_size=112, width=192, heads=3, mlp=768)
 
 
 PRESETS = {

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from hotlap_workloads.engine.loader import outlive_sigterm
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.verification import eer, tar_at_far
 from hotlap_workloads.parts.verification_accuracy import best_accuracy, roc_auc
@@ -81,6 +82,7 @@ class Scorer:
             batch_size=self.settings.eval_batch_size,
             num_workers=self.settings.eval_workers,
             pin_memory=self.settings.pin_memory and self.device.type == "cuda",
+            worker_init_fn=outlive_sigterm,
             generator=torch.Generator(),  # of its own: an evaluation must not draw from the training's random numbers
         )
         for images in loader:

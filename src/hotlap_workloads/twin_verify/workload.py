@@ -16,7 +16,7 @@ from hotlap_workloads.twin_verify.objective import TwinObjective
 from hotlap_workloads.twin_verify.optimized import Optimized, is_optimized, read_optimized
 from hotlap_workloads.twin_verify.pairs import Groups, PairLaw, PairOrder, PairTable, compute_pairs
 from hotlap_workloads.twin_verify.pixels import FromFiles, FromPack, Pixels, pack_images, read_sized
-from hotlap_workloads.twin_verify.presets import ALIASES, PRESETS
+from hotlap_workloads.twin_verify.presets import ALIASES, PRESETS, for_made_data
 from hotlap_workloads.twin_verify.scoring import Scorer
 from hotlap_workloads.twin_verify.settings import TwinSettings
 from hotlap_workloads.twin_verify.splits import read_people
@@ -32,10 +32,14 @@ class TwinVerify:
     summary = "verification of identical twins by DCAL: a vision transformer with three attentions, pairs of images"
     presets = PRESETS
     aliases = ALIASES
+    for_made_data = staticmethod(for_made_data)
 
     def build(self, settings: TwinSettings, context: Context) -> ScoredTask:
         s = settings
         data = context.data_or_made(make_data)
+        if context.data is None:
+            images = f"images of {s.image_size}x{s.image_size} and tokens of {s.width}"
+            context.say(f"No --data: training on {data}, made here, with {images}.")
         made = read_optimized(data) if is_optimized(data) else None
         album, splits = (made.album, made.splits) if made else read_people(s, data)
         if context.quarantine and made is None:

@@ -18,6 +18,8 @@ MAX_PIXELS = 64_000_000
 MAX_SAMPLES = 1 << 30
 """Likewise for audio: 6 hours at 48 kHz."""
 
+_JPEG = b"\xff\xd8"
+"""How a JPEG begins."""
 Array = np.ndarray[Any, Any]
 
 
@@ -38,10 +40,13 @@ def _open(content: bytes) -> Any:
         raise
     except Exception as err:  # Pillow's plug-ins raise whatever they like on damaged headers
         raise BadRow(f"not an image that can be read ({err})") from err
-    width, height = image.size
+    _check_pixels(*image.size)
+    return image
+
+
+def _check_pixels(width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
         raise BadRow(f"{width}x{height} pixels; at most {MAX_PIXELS} are decoded")
-    return image
 
 
 def image_size(content: bytes) -> tuple[int, int]:
@@ -52,11 +57,10 @@ def image_size(content: bytes) -> tuple[int, int]:
 
 def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
     """RGB as uint8 [3, height, width] (planes: a crop of a plane is a window of memory), resized if asked."""
+    array = _fast_jpeg(content, size)
+    if array is not None:
+        return np.ascontiguousarray(array.transpose(2, 0, 1))
     image = _open(content)
-    if size is None or (image.height, image.width) == size:
-        array = _fast_jpeg(content) if image.format == "JPEG" else None
-        if array is not None:
-            return np.ascontiguousarray(array.transpose(2, 0, 1))
     try:
         rgb = image.convert("RGB")
         if size is not None and (rgb.height, rgb.width) != size:
@@ -66,13 +70,19 @@ def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
     return np.ascontiguousarray(np.asarray(rgb).transpose(2, 0, 1))
 
 
-def _fast_jpeg(content: bytes) -> Array | None:
-    """By libjpeg-turbo where simplejpeg is installed and the file is one it knows; else by Pillow."""
+def _fast_jpeg(content: bytes, size: tuple[int, int] | None) -> Array | None:
+    """By libjpeg-turbo where simplejpeg is installed, the file is one it knows, and of that size; else by Pillow."""
+    if not content.startswith(_JPEG):
+        return None
     try:
         import simplejpeg
     except ImportError:
         return None
     try:
+        height, width, *_ = simplejpeg.decode_jpeg_header(content)
+        _check_pixels(width, height)
+        if size is not None and (height, width) != size:
+            return None
         decoded: Array = simplejpeg.decode_jpeg(content, "RGB")
     except ValueError:  # CMYK, damage: Pillow decides, and words the error
         return None

@@ -14,7 +14,7 @@ import torch
 
 from hotlap.pack import fused, kernel
 from hotlap.pack.draws import Draws
-from hotlap.pack.gather import gather_windows, window_view
+from hotlap.pack.gather import Windows, gather_windows, window_view
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.views.contract import Buffers, Filler
 from hotlap.pack.views.convert import BLOCK, Convert, blocks, is_interleaved
@@ -88,7 +88,7 @@ class _RawImages:
         self._windows = self._window_view()
         self._fits_kernel = view.dtype == torch.float32 and (self._interleaved or view.layout == "nchw")
 
-    def _window_view(self) -> tuple[torch.Tensor, int]:
+    def _window_view(self) -> Windows:
         (height, width), c = self._crop, self._channels
         if self._interleaved:  # lines of width x channel bytes
             return window_view(self._pack, "uint8", (height, width * c), (self._width * c, 1))

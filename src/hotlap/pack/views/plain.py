@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from hotlap.pack.draws import Draws
-from hotlap.pack.gather import as_torch, gather_rows
+from hotlap.pack.gather import as_torch, gather_rows, row_view
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.schema import Column
 from hotlap.pack.views.contract import Buffers, Filler
@@ -33,14 +33,14 @@ class Whole:
 
 class _Rows:
     def __init__(self, pack: Pack, column: Column, batch: int) -> None:
-        self._pack, self._column, self._batch = pack, column, batch
+        self._pack, self._column, self._batch, self._view = pack, column, batch, row_view(pack, column.name)
 
     def allocate(self) -> Buffers:
         return {self._column.name: torch.empty((self._batch, *self._column.shape), dtype=as_torch(self._column.dtype))}
 
     def fill(self, buffers: Buffers, rows: Indices, draws: Draws, flipped: int) -> dict[str, Any]:
         name = self._column.name
-        return {name: gather_rows(self._pack, name, rows, buffers[name][: len(rows)])}
+        return {name: gather_rows(self._pack, name, rows, buffers[name][: len(rows)], self._view)}
 
 
 class _Files:
