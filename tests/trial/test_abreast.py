@@ -55,15 +55,15 @@ def test_both_come_to_their_ends_level_with_each_other(make_arm: MakeArm, monkey
 
 
 def test_turns_hold_the_pauses_that_come_round_whole(make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch) -> None:
-    arms = {"baseline": make_arm("baseline", step_s=0.004, steps=140, pause_every=12, pause_s=0.4)}
-    arms["candidate"] = make_arm("candidate", step_s=0.004, steps=140)
+    arms = {"baseline": make_arm("baseline", step_s=0.004, steps=300, pause_every=12, pause_s=0.2)}
+    arms["candidate"] = make_arm("candidate", step_s=0.004, steps=300)
     ends = go(monkeypatch, arms)
     assert ends.cycle.steps == 12
     counted = [w for w in windows(arms, ends.turns, ends.cycle.steps) if w.steps >= 12]
     slow = [w.steady_s for w in counted if w.arm == "baseline"]
     assert len(slow) >= 3 and {w.steps % 12 for w in counted} == {0}
     assert max(slow) < 1.3 * min(slow), "each holds as many pauses as its share"
-    assert 0.9 * (0.004 + 0.4 / 12) < sum(slow) / len(slow) < 1.5 * (0.004 + 0.4 / 12)
+    assert 0.9 * (0.004 + 0.2 / 12) < sum(slow) / len(slow) < 1.5 * (0.004 + 0.2 / 12)
 
 
 def test_a_crash_lets_the_other_go_on_only_to_see_whether_it_crashes_too(
