@@ -23,7 +23,7 @@ from simulated_task import SimulatedTask, answered, count
 from hotlap_workloads.catalogue import find_workload
 from hotlap_workloads.engine import random_state
 from hotlap_workloads.engine.batch_search import find_batch_size
-from hotlap_workloads.engine.machine import Machine, apply_arithmetic, pick_device, read_machine
+from hotlap_workloads.engine.machine import Machine, apply_process_wide, pick_device, read_machine
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Context, Task
 from hotlap_workloads.session import Request, settings_of
@@ -115,7 +115,7 @@ def play(asked: dict[str, Any]) -> dict[str, float]:
     data = Path(asked["data"]) if asked["data"] else None
     request = Request(asked["workload"], Path(asked["out"]), "slow", values=asked["settings"], data=data)
     settings = settings_of(request, target.machine)
-    apply_arithmetic(settings)
+    apply_process_wide(settings)
     Path(asked["out"]).mkdir(parents=True, exist_ok=True)
     trainer, simulated = opened(asked, target, settings, data)
     prepared_s = time.perf_counter() - begun

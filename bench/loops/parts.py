@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 
 from hotlap_workloads.catalogue import find_workload
 from hotlap_workloads.engine import random_state
-from hotlap_workloads.engine.machine import apply_arithmetic, pick_device, read_machine
+from hotlap_workloads.engine.machine import apply_process_wide, pick_device, read_machine
 from hotlap_workloads.engine.order import Draw, Position, RankBatches
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import Stepper
@@ -127,7 +127,7 @@ def asked_for() -> Training:
     out.mkdir(parents=True, exist_ok=True)
     values = {**asked["set"], **OFF, "max_steps": str(asked["steps"]), "epochs": str(asked["steps"])}
     settings = settings_of(Request(asked["workload"], out, "fast", values=values, data=data))
-    apply_arithmetic(settings)
+    apply_process_wide(settings)
     context = Context(pick_device(settings, read_machine()), out, data, say=partial(print, file=sys.stderr))
     random_state.seed_all(settings.seed)
     task = find_workload(asked["workload"]).build(settings, context)

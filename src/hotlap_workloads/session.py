@@ -17,7 +17,7 @@ from hotlap_workloads.engine.journal import SETTINGS
 from hotlap_workloads.engine.loop import Trainer
 from hotlap_workloads.engine.machine import (
     Machine,
-    apply_arithmetic,
+    apply_process_wide,
     check_machine,
     pick_device,
     read_machine,
@@ -102,7 +102,7 @@ def settings_of_run(request: Request) -> EngineSettings:
 def opened(request: Request, settings: EngineSettings, say: Callable[[str], None]) -> Iterator[Trainer]:
     """The trainer, with data read and model made. Ranks leave their group at the end."""
     machine = read_machine()
-    apply_arithmetic(settings)
+    apply_process_wide(settings)
     request.out.mkdir(parents=True, exist_ok=True)
     with joined(machine.gpu and settings.device != "cpu") as ranks:
         context = Context(

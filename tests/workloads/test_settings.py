@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from hotlap_workloads.engine.config_file import read_config
-from hotlap_workloads.engine.machine import Machine, _cpu_has_bf16, apply_arithmetic, check_machine, resolved
+from hotlap_workloads.engine.machine import Machine, _cpu_has_bf16, apply_process_wide, check_machine, resolved
 from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.profiles import PROFILES, from_pack
@@ -166,13 +166,13 @@ def test_a_cpu_beside_a_gpu_gets_the_settings_of_a_cpu(tmp_path: Path) -> None:
 def test_the_same_bits_need_the_workspace_of_cublas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "own")
     try:
-        apply_arithmetic(EngineSettings(deterministic=True))
+        apply_process_wide(EngineSettings(deterministic=True))
         assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == "own"
         del os.environ["CUBLAS_WORKSPACE_CONFIG"]
-        apply_arithmetic(EngineSettings(deterministic=True))
+        apply_process_wide(EngineSettings(deterministic=True))
         assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8" and torch.are_deterministic_algorithms_enabled()
     finally:
-        apply_arithmetic(EngineSettings())
+        apply_process_wide(EngineSettings())
 
 
 def test_a_configuration_may_have_a_byte_order_mark_and_must_be_text(tmp_path: Path) -> None:

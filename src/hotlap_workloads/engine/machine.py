@@ -9,10 +9,11 @@ from typing import Literal, TypeVar
 
 import torch
 
+from hotlap_workloads.engine.freed_memory import keep_freed_memory
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
 
-__all__ = ["Machine", "apply_arithmetic", "check_machine", "pick_device", "read_machine", "resolved"]
+__all__ = ["Machine", "apply_process_wide", "check_machine", "pick_device", "read_machine", "resolved"]
 
 S = TypeVar("S", bound=EngineSettings)
 
@@ -120,8 +121,10 @@ def check_machine(settings: EngineSettings, machine: Machine) -> None:
         raise SettingsError("search_batch_size=true needs a GPU: a CPU has no memory of its own to fill.")
 
 
-def apply_arithmetic(settings: EngineSettings) -> None:
-    """Set torch's global switches."""
+def apply_process_wide(settings: EngineSettings) -> None:
+    """Set what holds for the whole process: torch's switches, and what the C library does with freed memory."""
+    if settings.keep_freed_memory:
+        keep_freed_memory()
     if settings.threads:
         torch.set_num_threads(settings.threads)
     if settings.deterministic:  # cuBLAS reads it when it is first used

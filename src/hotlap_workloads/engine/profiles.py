@@ -21,6 +21,7 @@ def fastest(settings: S, machine: Machine) -> S:
     workers = machine.workers(8)
     return replace(
         settings,
+        keep_freed_memory=not machine.gpu,
         workers=workers,
         eval_workers=workers,
         persistent_workers=workers > 0,

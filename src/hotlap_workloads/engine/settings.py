@@ -35,6 +35,8 @@ class EngineSettings:
     """Where to train; auto is the GPU where there is one."""
     threads: int = 0
     """Threads of torch on the CPU; 0 leaves torch's own choice."""
+    keep_freed_memory: bool = False
+    """Keep the memory of freed tensors for the next step instead of giving it back to the system. Linux with glibc."""
 
     # --- loader
     batch_size: int = 64
