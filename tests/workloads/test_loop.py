@@ -35,11 +35,12 @@ SMALL = EngineSettings(
     [
         {},
         {"workers": 1, "persistent_workers": True},
+        {"batches_ahead": 2, "accumulate": 2, "drop_last": False},
         {"accumulate": 2, "optimizer": "sgd", "schedule": "step", "decay_every_epochs": 1.0},
         {"precision": "bf16", "channels_last": True, "checkpoint_in_background": True, "on_nan": "skip"},
         {"activation_checkpointing": True, "optimizer": "adamw", "read_loss_every_step": True},
     ],
-    ids=["plain", "workers", "accumulate", "bf16", "recompute"],
+    ids=["plain", "workers", "ahead", "accumulate", "bf16", "recompute"],
 )
 def test_losses_after_a_resume_equal_those_of_the_uninterrupted_run(tmp_path: Path, change: dict[str, Any]) -> None:
     settings = replace(SMALL, **change)

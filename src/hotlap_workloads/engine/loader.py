@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, default_collate
@@ -16,7 +18,9 @@ from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 
-__all__ = ["Feeder", "as_batch", "collated", "outlive_sigterm", "to_device"]
+__all__ = ["Feeder", "ahead", "as_batch", "collated", "outlive_sigterm", "to_device"]
+
+T = TypeVar("T")
 
 
 def outlive_sigterm(worker: int) -> None:
@@ -59,12 +63,14 @@ class Feeder:
         s, r = self._settings, self._ranks
         return RankBatches(self._task.order, s.seed, batch_size, position, r.rank, r.world, s.drop_last)
 
-    def open(self, position: Position, batch_size: int) -> DataLoader[Any]:
-        """A loader over the rest of the epoch."""
+    def open(self, position: Position, batch_size: int) -> Iterator[Any]:
+        """The batches of the rest of the epoch."""
         self._sampler.batches = self.batches(position, batch_size)
         if self._loader is None or not self._settings.persistent_workers:
             self._loader = self._make()
-        return self._loader
+        batches = iter(self._loader)
+        count = 0 if self._settings.workers else self._settings.batches_ahead
+        return ahead(batches, count) if count else batches
 
     def _make(self) -> DataLoader[Any]:
         s = self._settings
@@ -79,6 +85,19 @@ class Feeder:
             worker_init_fn=outlive_sigterm,
             generator=torch.Generator(),  # of its own: a new loader must not draw from the training's random numbers
         )
+
+
+def ahead(batches: Iterator[T], count: int) -> Iterator[T]:
+    """The same batches, ``count`` of them made by a thread before they are asked for."""
+    with ThreadPoolExecutor(1, "batches") as thread:
+        waiting = deque(thread.submit(next, batches, None) for _ in range(count))
+        try:
+            while (batch := waiting.popleft().result()) is not None:
+                waiting.append(thread.submit(next, batches, None))
+                yield batch
+        finally:
+            for one in waiting:
+                one.cancel()
 
 
 def as_batch(batch: Any) -> Any:

@@ -40,9 +40,13 @@ def fastest(settings: S, machine: Machine) -> S:
 
 
 def from_pack(settings: S, machine: Machine) -> S:
-    """The loading processes that a training on decoded, packed data deserves."""
+    """The loading processes that a training on decoded, packed data deserves; a thread where a GPU would wait for none.
+
+    A thread's copies run beside the training's Python. Beside a CPU's steps it would take a core from them.
+    """
     workers = machine.packed_workers
-    return replace(settings, workers=workers, persistent_workers=workers > 0)
+    ahead = 2 if machine.gpu and not workers else 0
+    return replace(settings, workers=workers, persistent_workers=workers > 0, batches_ahead=ahead)
 
 
 def balanced(settings: S, machine: Machine) -> S:

@@ -11,7 +11,7 @@ __all__ = ["EngineSettings"]
 
 NOT_NEGATIVE = (
     *("workers", "eval_workers", "threads", "lr", "decay", "decay_every_epochs"),
-    *("search_most", "profile_after_steps"),
+    *("search_most", "profile_after_steps", "batches_ahead"),
 )
 OFF_AT_ZERO = (
     *("max_steps", "lr_for_samples", "weight_decay", "warmup_epochs", "clip_norm", "evaluate_every_epochs"),
@@ -49,6 +49,8 @@ class EngineSettings:
     """Loading processes for evaluation."""
     prefetch_factor: int = 2
     """Batches each worker keeps ready."""
+    batches_ahead: int = 0
+    """Where workers=0: batches that a thread of this process makes ahead, for a GPU; 0 makes them when due."""
     persistent_workers: bool = False
     """Keep the workers from one epoch to the next instead of starting new ones."""
     pin_memory: bool = False
