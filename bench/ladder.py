@@ -156,8 +156,8 @@ def keep(args: argparse.Namespace, target: Target, rungs: list[Rung], document: 
     name = f"ladder_{args.workload}_{target.on.replace(' ', '_').lower()}{'' if target.gpu is None else '_simulated'}"
     path = save(name, document)
     path.with_suffix(".svg").write_text(drawn, encoding="utf-8")
-    if without_folders(args.set) or args.no_evaluations or args.ends:
-        print("measured.json is left as it was: --set, --no-evaluations and --ends measure less than the presets")
+    if without_folders(args.set) or args.no_evaluations:
+        print("measured.json is left as it was: --set and --no-evaluations measure something else than the presets")
         return
     saved = json.loads(path.read_text(encoding="utf-8"))
     where = place(saved["machine"], target.on, None if target.gpu is None else target.mfu)

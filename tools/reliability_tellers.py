@@ -7,7 +7,7 @@ from typing import Any
 
 from hotlap.report import units
 
-__all__ = ["fuzz_rows", "kill_rows", "patched_rows", "power_rows", "soak_rows"]
+__all__ = ["drift_rows", "fuzz_rows", "kill_rows", "patched_rows", "power_rows", "soak_rows", "steady_day_rows"]
 
 Rows = list[tuple[str, str]]
 
@@ -104,3 +104,32 @@ def soak_rows(document: dict[str, Any]) -> Rows:
             limit = units.bytes_(f["timeline_limit_bytes"])
             found.append((f"timeline of {steps} steps", f"{size} (wanted: at most {limit})"))
     return found
+
+
+def drift_rows(document: dict[str, Any]) -> Rows:
+    """What was said of each kind of slow-down, and when."""
+    f = document["figures"]
+    faulty = [row for row in f["kinds"] if row["changed_at"] is not None]
+    good = sum(row["found"] and row["right"] for row in faulty)
+    found: Rows = [
+        ("found in time with the right cause", f"{good} of {len(faulty)} kinds"),
+        ("false alarms", f"{sum(row['false_alarms'] for row in f['kinds'])} in {len(f['kinds'])} runs"),
+    ]
+    for row in f["kinds"]:
+        words = "no warning"
+        if row["cause"]:
+            late = "" if row["found"] else ", late"
+            wrong = "" if row["right"] else ", WRONG cause"
+            words = f"{row['cause']} after {row['after_s']:.0f} s, {row['after_steps']} steps{late}{wrong}"
+        more = f", {row['false_alarms']} false alarms" if row["false_alarms"] else ""
+        found.append((row["kind"], words + more))
+    return found + [(f"{name}: not measured", why) for name, why in f["not_measured"].items()]
+
+
+def steady_day_rows(document: dict[str, Any]) -> Rows:
+    """Warnings of a day in which nothing happened."""
+    f = document["figures"]
+    hours, steps = units.plain(f["hours"]), units.count(f["steps"])
+    drawn = f"{f['stretches']} stretches of five seconds"
+    found: Rows = [("false warnings", f"{len(f['alarms'])} in {hours} hours, {steps} steps, drawn from {drawn}")]
+    return found + [(f"at step {units.count(alarm['at_step'])}", alarm["cause"]) for alarm in f["alarms"]]

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loader_tellers import loader_rows
-from reliability_tellers import fuzz_rows, kill_rows, patched_rows, power_rows, soak_rows
+from reliability_tellers import (
+    drift_rows,
+    fuzz_rows,
+    kill_rows,
+    patched_rows,
+    power_rows,
+    soak_rows,
+    steady_day_rows,
+)
 from result_values import rows, spread, value
 
 from hotlap.report import units
@@ -213,6 +221,7 @@ def _ladder(document: dict[str, Any]) -> Told:
 
 TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "demo": _demo,
+    "drift": lambda document: Told(drift_rows(document)),
     "faults": _faults,
     "frameworks": _frameworks,
     "fuzz": lambda document: Told(fuzz_rows(document)),
@@ -228,5 +237,6 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "patched": lambda document: Told(patched_rows(document)),
     "power": lambda document: Told(power_rows(document)),
     "soak": lambda document: Told(soak_rows(document)),
+    "steady_day": lambda document: Told(steady_day_rows(document)),
 }
 """By the beginning of the file's name; for all others, everything is told by its own name."""

@@ -91,6 +91,7 @@ def settings_of_run(request: Request) -> EngineSettings:
         raise SettingsError(f"{path} does not say of which workload it is.", "--out names the folder of a training.")
     if values.pop("workload") != request.workload:
         raise SettingsError(f"{request.out} holds a run of another workload than {request.workload}.")
+    values["search_batch_size"] = False  # found when it was trained
     settings = override(find_preset(find_workload(request.workload), "slow", read_machine()), values, str(path))
     settings = resolved(override(settings, request.values, "--set"), read_machine())
     settings.check()

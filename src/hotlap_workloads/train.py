@@ -47,8 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     say = partial(print, flush=True)
     try:
         if args.list:
-            for line in listing(read_machine()):
-                say(line)
+            say("\n".join(listing(read_machine())))  # at once: a reader that stops in its middle breaks no pipe
             return 0
         if args.workload is None:
             print(f"Which workload? {', '.join(NAMES)}. --list says more.", file=sys.stderr)

@@ -67,7 +67,7 @@ def test_one_seed_of_a_real_training(tmp_path: Path) -> None:
         (["--metric", "(a)(b)"], "has 2 groups"),
         (["--until", "0.3"], "is not loss=NUMBER"),
         (["--steps", "5", "--epochs", "1"], "not allowed with"),
-        (["--steps", "5", "--metric", "x"], "Leave one of them out"),
+        (["--until", "loss=1", "--metric", "x"], "Leave one of them out"),
         (["--lower"], "Add --metric"),
         (["--margin", "2"], "is not a share"),
         (["--seeds", "0"], "1 or more"),

@@ -127,6 +127,22 @@ def test_the_loader_beside_its_rivals() -> None:
     assert said["versions"] == "FFCV 1.0.2" and said["not installed, so not measured"] == "Mosaic"
 
 
+def test_slow_downs_found_late_or_for_a_wrong_cause_are_told() -> None:
+    row = {"kind": "leak", "changed_at": 9, "found": True, "right": True, "cause": "memory-leak", "after_s": 12.4,
+           "after_steps": 90, "false_alarms": 0}  # fmt: skip
+    kinds = [row, {**row, "kind": "swap", "found": False, "right": False, "false_alarms": 2},
+             {**row, "kind": "gone", "found": False, "right": False, "cause": ""},
+             {**row, "kind": "steady", "changed_at": None, "cause": ""}]  # fmt: skip
+    said = dict(told("drift", {"figures": {"kinds": kinds, "not_measured": {"worker": "no root"}}}).rows)
+    assert said["found in time with the right cause"] == "1 of 3 kinds" and said["false alarms"] == "2 in 4 runs"
+    assert said["leak"] == "memory-leak after 12 s, 90 steps"
+    assert said["swap"].endswith("late, WRONG cause, 2 false alarms") and said["gone"] == "no warning"
+    assert said["worker: not measured"] == "no root"
+    day = {"hours": 24.0, "steps": 1000, "stretches": 30, "alarms": [{"at_step": 7, "cause": "throttling"}]}
+    said = dict(told("steady_day", {"figures": day}).rows)
+    assert said["false warnings"].startswith("1 in 24 hours") and said["at step 7"] == "throttling"
+
+
 def test_a_single_run_is_told_as_one() -> None:
     assert "single run" in told("size", {"figures": {"added_mb": 13.8}}).after
     assert told("size", {"figures": {"added_mb": [13.8, 14.0]}}).after == ""

@@ -47,6 +47,8 @@ for i in range(steps):
     if candidate and i >= int(given.get("differs", steps)):
         loss += 1e-7
     wall = time.monotonic_ns() - begin
+    if "every" in given and i % int(given["every"]) == 0:
+        print("EER:", 5 + 0.01 * seed + i)
     row("step", i=i, n=1, t=begin, w=wall, p=[0, 0, wall] + [0] * 9, s=4, m=1, l=[loss])
 print("EER:", 5 + 0.01 * seed, flush=True)
 row("end", t=time.monotonic_ns(), reason="end")

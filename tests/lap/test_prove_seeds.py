@@ -101,6 +101,12 @@ def test_a_metric_that_is_never_printed_shows_what_was(prove) -> None:  # type: 
     assert "'accuracy (.*)' matched no number" in proof.notes[0] and proof.notes[1] == "| EER: 5.01"
 
 
+def test_a_run_that_is_stopped_is_judged_by_what_it_had_printed(prove) -> None:  # type: ignore[no-untyped-def]
+    proof = prove("every=8", "steps=500", stop=Stop(steps=20), metric=EER, first_seed=2)
+    assert proof.seeds[0].baseline.status == "stopped"
+    assert proof.seeds[0].baseline.metric == 5.02 + 16
+
+
 def test_seeds_that_change_nothing_end_it(prove) -> None:  # type: ignore[no-untyped-def]
     proof = prove("by=nothing", "differs=5", preserves="maths", seeds=4)
     assert proof.verdict == "not proved" and len(proof.seeds) == 2

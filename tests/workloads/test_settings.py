@@ -190,6 +190,7 @@ def test_a_pack_is_read_by_processes_only_where_cores_are_to_spare(cores: int, w
         found = from_pack(EngineSettings(workers=9, persistent_workers=True), machine)
         found.check()
         assert (found.workers, found.persistent_workers) == (wanted, wanted > 0)
+        assert found.batches_ahead == (2 if machine.gpu and not wanted else 0), "a thread, where a GPU would wait"
 
 
 def test_bf16_is_for_what_computes_it_in_hardware(tmp_path: Path) -> None:
@@ -199,6 +200,8 @@ def test_bf16_is_for_what_computes_it_in_hardware(tmp_path: Path) -> None:
         assert settings_of(Request("anti_spoof", tmp_path, name), old).precision == "off"
     assert settings_of(Request("anti_spoof", tmp_path, "fast"), new).precision == "bf16"
     assert replace(A100, cpu_bf16=False).cpu == Machine(16, cpu_bf16=False)
+    for machine in (old, A100):
+        assert settings_of(Request("anti_spoof", tmp_path, "fast"), machine).keep_freed_memory != machine.gpu
     (tmp_path / "cpuinfo").write_text("model name : EPYC\nflags : fpu avx2 avx512_bf16 sse\n")
     assert _cpu_has_bf16(tmp_path / "cpuinfo") and _cpu_has_bf16(tmp_path / "none")
     (tmp_path / "cpuinfo").write_text("model name : EPYC\nflags : fpu avx2\n")
@@ -218,3 +221,10 @@ def test_a_folder_that_holds_no_run_of_the_workload_is_named(tmp_path: Path, con
     (tmp_path / "settings.json").write_text(content)
     with pytest.raises(SettingsError, match=said):
         settings_of_run(Request("speaker_verify", tmp_path, "slow"))
+
+
+def test_a_run_whose_batch_was_searched_is_evaluated_at_what_was_found(tmp_path: Path) -> None:
+    content = '{"workload": "anti_spoof", "batch_size": 36, "search_batch_size": true}'
+    (tmp_path / "settings.json").write_text(content)
+    settings = settings_of_run(Request("anti_spoof", tmp_path))
+    assert (settings.batch_size, settings.search_batch_size) == (36, False)

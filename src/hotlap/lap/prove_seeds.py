@@ -127,7 +127,10 @@ class _Prover:
 
             def arm(label: str) -> Arm:
                 moves = request.plan.moves if label == "candidate" else []
-                return session.arm(f"seed{seed}-{label}", moves, seed_offset=0 if request.by_command else seed)
+                made = session.arm(f"seed{seed}-{label}", moves, seed_offset=0 if request.by_command else seed)
+                if request.metric is not None and request.stop.early:  # what a stopped run holds back is lost
+                    made.spec.env["PYTHONUNBUFFERED"] = "1"
+                return made
 
             order = ("baseline", "candidate") if number % 2 == 0 else ("candidate", "baseline")
             arms = {label: arm(label) for label in order}

@@ -112,9 +112,9 @@ def _checked(args: argparse.Namespace) -> list[str]:
     """The command, once what argparse cannot see has been looked at."""
     check_command(seeded(args.script, args.first_seed))
     check_json_folder(args.json)
-    if args.metric is not None and (args.steps or args.epochs or args.until is not None):
+    if args.metric is not None and args.until is not None:
         raise HotlapError(
-            "--metric is what the script prints at its end, and --steps, --epochs and --until stop it before.",
+            "--until stops each run when its loss is there, and --metric would judge runs of different lengths.",
             "Leave one of them out.",
             EXIT_USAGE,
         )
