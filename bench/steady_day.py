@@ -4,9 +4,9 @@
 
 First bench/drift/slow.py trains under `hotlap run` for some minutes, without any fault. What was recorded of it is then
 drawn anew, stretches of five seconds in random order, until a day is full: its steps with their noise and whatever
-neighbours did to them, its validations, samples of stacks, memory and counters. The guard looks at that day as it would,
-every five seconds of the timeline's clock. Every warning is false. Slow swings of a machine over hours are not in it:
-those of the recorded minutes are all that there is. Exit code: 1 with more than one warning.
+neighbours did to them, its validations, samples of stacks, memory and counters. The guard looks at that day as it
+would, every five seconds of the timeline's clock. Every warning is false. Slow swings of a machine over hours are not
+in it: those of the recorded minutes are all that there is. Exit code: 1 with more than one warning.
 """
 
 from __future__ import annotations

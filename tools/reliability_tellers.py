@@ -129,7 +129,7 @@ def drift_rows(document: dict[str, Any]) -> Rows:
 def steady_day_rows(document: dict[str, Any]) -> Rows:
     """Warnings of a day in which nothing happened."""
     f = document["figures"]
-    hours, steps = units.plain(f["hours"]), units.count(f["steps"])
+    hours, steps = f"{f['hours']:g}", units.count(f["steps"])
     drawn = f"{f['stretches']} stretches of five seconds"
     found: Rows = [("false warnings", f"{len(f['alarms'])} in {hours} hours, {steps} steps, drawn from {drawn}")]
     return found + [(f"at step {units.count(alarm['at_step'])}", alarm["cause"]) for alarm in f["alarms"]]

@@ -84,6 +84,15 @@ def test_growth_is_told_with_its_line_and_again_when_much_worse() -> None:
     assert len(run.told) <= 2
 
 
+def test_a_growth_that_began_late_is_told_as_one() -> None:
+    history: UserLine = ("train.py", 60, "main", "mean = np.mean(losses)")
+    run = Run().go(60.0)
+    for k in range(12):
+        run.go(5.0, line=("residual", history), residual=0.01 * (2 + k))
+    first = run.told[0]
+    assert first.cause == "metrics-history" and first.where[0].line == 60
+
+
 def test_slow_growth_shows_in_the_run_as_a_whole() -> None:
     run, steps_of_2_s = Run(noise=0.02), {phase: 10 * seconds for phase, seconds in BASE.items()}
     for k in range(30):

@@ -22,7 +22,7 @@ from hotlap.records.timeline import Timeline
 __all__ = ["Named", "Sides", "name_cause", "sides"]
 
 _OF_GROWTH = ("repeated-cat", "metrics-history", "growing-step", "drift")
-"""Causes that look at a whole window themselves, the closest name first."""
+"""Causes that look at a whole window themselves, the closest name first; the last one has no name for what it sees."""
 
 _OF_MACHINE = {
     "swapping": "Give the run less to hold (workers, prefetch, caches) or more memory: the machine swaps.",
@@ -119,7 +119,9 @@ def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
         return Named("larger-batches", view.forward_where(), "Cut samples to a fixed length, or sort them into "
                      "buckets: forward and backward grew, the update did not.", {"grew": growth.ratios})  # fmt: skip
     more = None if growth.all_alike else _grown_finding(both, drift)
-    for found in (grown if drift.growing else None, more, grown):
+    # what began to grow within the window looks like one change at first
+    since = None if drift.growing else _found(both.late, _OF_GROWTH[:-1], drift.phase)
+    for found in (grown if drift.growing else since, more, grown):
         if found is not None:
             return Named(found.cause, found.where or _lines(both, drift), found.advice, _plain(found))
     where = _lines(both, drift)
