@@ -30,6 +30,17 @@ def test_pieces_make_the_whole(tmp_path: Path) -> None:
     assert follower.samples == 60 * 32 and not follower.poll()
 
 
+def test_a_row_without_an_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_timeline(TimelineBuilder().steps(60, forward=0.01).build(), tmp_path)
+    with open(tmp_path / "100.jsonl", "a") as file:
+        file.write("x" * 3000)
+    monkeypatch.setattr(follow, "MOST_BYTES", 2000)
+    follower = Follower(tmp_path)
+    with pytest.raises(RecordError, match="is longer than 2000 bytes"):
+        while True:
+            follower.poll()
+
+
 def test_a_command_that_trains_twice_is_followed_from_one_to_the_other(tmp_path: Path) -> None:
     first, second = TimelineBuilder().steps(50, forward=0.01).build(), TimelineBuilder().steps(9, forward=0.01).build()
     second = replace(second, header=replace(second.header, pid=101))

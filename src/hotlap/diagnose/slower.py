@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hotlap.diagnose.alike import Growth, measure_growth
 from hotlap.diagnose.drift import grown_lines
 from hotlap.diagnose.kept import kept
-from hotlap.diagnose.policy import Policy
+from hotlap.diagnose.policy import DEFAULT, Policy
 from hotlap.diagnose.registry import all_causes
 from hotlap.diagnose.slower_loading import why_loading
 from hotlap.diagnose.span import span
@@ -119,9 +119,7 @@ def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
         return Named("larger-batches", view.forward_where(), "Cut samples to a fixed length, or sort them into "
                      "buckets: forward and backward grew, the update did not.", {"grew": growth.ratios})  # fmt: skip
     more = None if growth.all_alike else _grown_finding(both, drift)
-    # what began to grow within the window looks like one change at first
-    since = None if drift.growing else _found(both.late, _OF_GROWTH[:-1], drift.phase)
-    for found in (grown if drift.growing else since, more, grown):
+    for found in (grown if drift.growing else _begun(both, drift), more, grown):
         if found is not None:
             return Named(found.cause, found.where or _lines(both, drift), found.advice, _plain(found))
     where = _lines(both, drift)
@@ -129,6 +127,12 @@ def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
     cause = "growing-step" if drift.growing else "drift"
     return Named(cause, where, f"Look at what changed at step {drift.at_step}{at}: "
                  f"{drift.phase.replace('_', ' ')} grew.", {"grew": growth.ratios})  # fmt: skip
+
+
+def _begun(both: Sides, drift: Drift) -> Finding | None:
+    """What began to grow within the window, and so looks like one change at first: it goes on after the change."""
+    policy = replace(both.late.policy, growth_frac=DEFAULT.growth_frac)  # that steps got slower is known already
+    return _found(replace(both.late, policy=policy), _OF_GROWTH[:-1], drift.phase)
 
 
 def _lines(both: Sides, drift: Drift) -> list[Where]:

@@ -24,7 +24,7 @@ MOST_HITS = MOST_LOADS = 2_000
 FOLD = 16
 """Rows that become one."""
 MOST_BYTES = 1 << 24
-"""Read at once: a run that was joined late is caught up with in several looks."""
+"""Read at once: a run that was joined late is caught up with in several looks. No row is as long."""
 
 
 def fold_steps(rows: list[Step]) -> list[Step]:
@@ -102,6 +102,8 @@ class _File:
             file.seek(self._offset)
             new = file.read(MOST_BYTES)
         complete = new[: new.rfind(b"\n") + 1]
+        if not complete and len(new) == MOST_BYTES:  # it would be read again and again, and nothing after it ever
+            raise RecordError(f"{self.path}:{self._lines + 1} is longer than {MOST_BYTES} bytes: no row of a timeline.")
         for raw in complete.splitlines():
             self._lines += 1
             self._add(raw)

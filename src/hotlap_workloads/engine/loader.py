@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -70,7 +71,7 @@ class Feeder:
             self._loader = self._make()
         batches = iter(self._loader)
         count = 0 if self._settings.workers else self._settings.batches_ahead
-        return ahead(batches, count) if count else batches
+        return ahead(batches, count, self._device) if count else batches
 
     def _make(self) -> DataLoader[Any]:
         s = self._settings
@@ -87,9 +88,10 @@ class Feeder:
         )
 
 
-def ahead(batches: Iterator[T], count: int) -> Iterator[T]:
-    """The same batches, ``count`` of them made by a thread before they are asked for."""
-    with ThreadPoolExecutor(1, "batches") as thread:
+def ahead(batches: Iterator[T], count: int, device: torch.device | None = None) -> Iterator[T]:
+    """The same batches, ``count`` of them made by a thread before they are asked for; pinned for ``device``."""
+    on_gpu = device is not None and device.type == "cuda"  # which one is current is each thread's own
+    with ThreadPoolExecutor(1, "batches", partial(torch.cuda.set_device, device) if on_gpu else None) as thread:
         waiting = deque(thread.submit(next, batches, None) for _ in range(count))
         try:
             while (batch := waiting.popleft().result()) is not None:
