@@ -130,7 +130,7 @@ class Day:
         else:
             held["p"] = [None if a is None else a + (b or 0) for a, b in zip(held["p"], row["p"], strict=True)]
             held |= {name: held.get(name, 0) + row.get(name, 0) for name in ("n", "w", "s", "m", "lo", "lo_n")}
-            held |= {"mx": max(held["mx"], row["mx"]), "l": row["l"]}
+            held |= {"mx": max(held["mx"], row["mx"]), "l": row.get("l", [])}
         if self._sum is not None and self._sum["n"] >= each:
             self._rows += 1
             yield self._sum

@@ -25,7 +25,7 @@ def recording(seconds: float) -> list[dict[str, Any]]:
     for i in range(int(seconds * 1e9 / STEP_NS)):
         t = i * STEP_NS
         rows.append({"k": "step", "i": i, "n": 1, "t": t, "w": STEP_NS, "p": [1, None, STEP_NS - 1, *[0] * 9], "s": 4,
-                     "m": 1, "mx": STEP_NS, "l": [1.0]})  # fmt: skip
+                     "m": 1, "mx": STEP_NS, **({"l": [1.0]} if i % 7 else {})})  # fmt: skip
         if i % 20 == 19:
             rows.append({"k": "tick", "t": t + STEP_NS, "rss_bytes": 1, "cpu": i, "children_rss_bytes": 0,
                          "read_bytes": None, "write_bytes": 0, "device_bytes": None, "device_busy_frac": None,
