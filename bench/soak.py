@@ -137,6 +137,15 @@ def watched(steps: int) -> dict[str, Any]:
             "timeline_bytes": size}  # fmt: skip
 
 
+def wait_for_look(watching: Guard, said: Sequence[str]) -> None:
+    """Until the guard has looked once more. RuntimeError where it does not within a minute."""
+    before, until = watching.status, time.monotonic() + 60
+    while watching.status is before:  # each look makes a new one
+        if time.monotonic() > until:
+            raise RuntimeError(f"the guard looks no more: {said[-3:]}")
+        time.sleep(0.0005)
+
+
 def guard(hours: float, look_s: float) -> dict[str, Any]:
     """The guard over a made timeline: it looks once for every ``look_s`` seconds of it."""
     own, samples, said = psutil.Process(), [], []
@@ -147,11 +156,7 @@ def guard(hours: float, look_s: float) -> dict[str, Any]:
         watching.start(os.getpid())
         while made.made_s < 3600 * hours:
             made.advance(look_s)
-            before, until = watching.status, time.monotonic() + 60
-            while watching.status is before:  # each look makes a new one
-                if time.monotonic() > until:
-                    raise RuntimeError(f"the guard looks no more: {said[-3:]}")
-                time.sleep(0.0005)
+            wait_for_look(watching, said)
             samples.append((made.made_s / 86_400, float(own.memory_info().rss)))
         watching.stop()
         size = made.path.stat().st_size

@@ -18,13 +18,13 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from results import save
+from soak import wait_for_look
 
 from hotlap.guard.guard import LOOK_S, Guard, Wishes
 from hotlap.machine.facts import read_machine
@@ -151,11 +151,7 @@ def watched(rows: Sequence[Row], hours: float, seed: int) -> dict[str, Any]:
             if day.made_s < next_look_s:
                 continue
             next_look_s = day.made_s + LOOK_S
-            before, until = watching.status, time.monotonic() + 60
-            while watching.status is before:  # each look makes a new one
-                if time.monotonic() > until:
-                    raise RuntimeError(f"the guard looks no more: {said[-3:]}")
-                time.sleep(0.0005)
+            wait_for_look(watching, said)
             looks += 1
         watching.stop()
         record = folder.read("guard.json", GuardRecord)

@@ -13,16 +13,17 @@ LARGEST = 2**31 - 1
 TOP_PAD_BYTES = 64 << 20
 
 
-def keep_freed_memory() -> bool:
-    """Have glibc keep freed memory for the next step; whether it does. Results do not change.
+def keep_freed_memory() -> None:
+    """Have glibc keep freed memory for the next step. Results do not change. Raises OSError where it refuses.
 
     By default it gives large tensors back to the system at once, and the next step's memory is faulted in and cleared
     page by page. The process then keeps the memory of its largest moment. Other C libraries are left alone.
     """
     if sys.platform != "linux":
-        return False
+        return
     library = ctypes.CDLL(None)
     if not hasattr(library, "gnu_get_libc_version"):
-        return False
-    asked = ((MMAP_MAX, 0), (TRIM_THRESHOLD, LARGEST), (TOP_PAD, TOP_PAD_BYTES))
-    return all(library.mallopt(parameter, value) == 1 for parameter, value in asked)
+        return
+    for parameter, value in ((MMAP_MAX, 0), (TRIM_THRESHOLD, LARGEST), (TOP_PAD, TOP_PAD_BYTES)):
+        if library.mallopt(parameter, value) != 1:
+            raise OSError(f"mallopt({parameter}, {value}) was refused")
