@@ -17,32 +17,42 @@ from hotlap.guard.follow import Follower
 from hotlap.pack.manifest import FORMAT, MANIFEST, VERSION, read_manifest
 from hotlap.plan.file import parse_plan, validate
 from hotlap.plan.knobs import parse_knobs
+from hotlap.records.check import Check
 from hotlap.records.codec import encode, loads
+from hotlap.records.comparison import Comparison
 from hotlap.records.errors import HotlapError
+from hotlap.records.figures import Figures
 from hotlap.records.findings import Findings
+from hotlap.records.guard import GuardRecord
 from hotlap.records.machine import Machine
+from hotlap.records.plan import Plan
 from hotlap.records.proof import Proof
 from hotlap.records.rows import PHASES, SCHEMA, End, Event, Frame, Header, Hits, Load, Mark, Note, Setting, Stack, Step
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
+from hotlap.records.seed_proof import SeedProof
 from hotlap.records.timeline import read_timeline
 from hotlap.records.trials import Trial
 from hotlap.trial.tail import Tail
+from hotlap.ui.glimpse import look
 
 __all__ = ["SEEDS", "TARGETS", "Target"]
 
 Target = Callable[[bytes], None]
 FOLDER = Path(tempfile.gettempdir())
 MACHINE = Machine("Linux", "a CPU", 2, 1 << 34, 1 << 33, ["avx512_bf16"], "3.11", "2.13")
-DOCUMENTS: dict[str, Any] = {"proof": Proof, "trial": Trial, "run": RunRecord, "findings": Findings}
+DOCUMENTS: tuple[Any, ...] = (
+    Proof, SeedProof, Trial, RunRecord, Findings, GuardRecord, Check, Comparison, Machine, Figures, Plan,
+)  # fmt: skip
 
 
 def timeline(data: bytes) -> None:
-    """A file by each of the three that read timelines: whole, followed by a guard, followed by a trial."""
+    """A file by each of the four that read timelines: whole, followed by a guard or a trial, looked at by the ui."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as name:
         folder = Path(name)
-        (folder / "t.jsonl").write_bytes(data)
-        for read in (lambda: read_timeline(folder / "t.jsonl"), Follower(folder).poll, Tail(folder).poll):
+        path = folder / "t.jsonl"
+        path.write_bytes(data)
+        for read in (lambda: read_timeline(path), Follower(folder).poll, Tail(folder).poll, lambda: look(path)):
             _quietly(read)
 
 
@@ -57,7 +67,7 @@ def document(data: bytes) -> None:
     with tempfile.TemporaryDirectory(dir=FOLDER) as name:
         folder = RunFolder(Path(name))
         (folder.path / "x.json").write_bytes(data)
-        for kind in DOCUMENTS.values():
+        for kind in DOCUMENTS:
             _quietly(lambda kind=kind: folder.read("x.json", kind))
     _quietly(lambda: loads(list[Trial], data.decode("utf-8", "replace"), "x"))
 
@@ -136,6 +146,11 @@ SEEDS: dict[str, list[bytes]] = {
         b' "windows": [{"arm": "baseline", "t": 1, "steps": 2, "samples": 3, "steady_s": 0.1}]}',
         b'{"speedup": null, "claimed": false, "quality": {"verdict": "proved", "kind": "bits", "summary": "x"}}',
         b'{"kind": "run", "command": ["python"], "started": "now"}',
+        b'{"steps": 1, "samples": 2, "train_s": 0.5, "alarms": [{"at_step": 1, "found_step": 2, "at_s": 0.1,'
+        b' "found_s": 0.2, "before_s": 0.1, "after_s": 0.2, "phase": "data_wait", "growing": true, "cause": "leak",'
+        b' "where": [{"file": "a.py", "line": 1, "function": "f"}], "advice": "x"}]}',
+        b'{"verdict": "proved", "max_slowdown_frac": 0.05, "seen_from_frac": 0.02, "against": "main", "commit": "a",'
+        b' "changed": 1, "command": ["x"], "trial": {}, "machine": {}}',
     ],
     "pack-head": [json.dumps(_MANIFEST).encode()],
     "knob": [b"batch=--batch-size {24,32}", b"val=a.b={1,2,3}\n.yaml\na:\n  b: 7\n", b"v=a.0={1,2}\n.json\n"
