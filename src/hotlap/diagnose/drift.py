@@ -64,7 +64,7 @@ def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | Non
     blocks = _blocks(rows, policy.max_blocks)
     if len(blocks) < policy.min_blocks:
         return None
-    means = [sum(core_ns(r, phases) for r in b) / sum(r.n for r in b) / 1e9 for b in blocks]
+    means = [sum(core_ns(b, phases)) / sum(r.n for r in b) / 1e9 for b in blocks]
     slope, start = theil_sen(means)
     fitted = [start + slope * i for i in range(len(means))]
     line_cost = sum(abs(m - f) for m, f in zip(means, fitted, strict=True))

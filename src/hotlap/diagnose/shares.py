@@ -46,7 +46,7 @@ def measure(
 ) -> Times:
     """Mean seconds per step by phase over the steady rows; periodic work from the whole run (warm-up has some too)."""
     steps = max(1, steady.steps)
-    steady_s = max(1e-9, sum(core_ns(row, phases) for row in steady.rows) / steps / 1e9)
+    steady_s = max(1e-9, sum(core_ns(steady.rows, phases)) / steps / 1e9)
     work = {phase: phase_work(phase, rows, steady.rows, events, phases) for phase in PERIODIC}
     starts = epoch_starts(rows, steps_per_epoch)
     phase_s: dict[str, float | None] = {}

@@ -35,7 +35,7 @@ def find_steady(rows: list[Step], phases: list[str], policy: Policy) -> Steady:
     rows = [row for row in rows if row.n > 0 and row.w > 0]
     if len(rows) < 2:
         return Steady(rows, 0)
-    times = [core_ns(row, phases) / row.n for row in rows]
+    times = [core / row.n for core, row in zip(core_ns(rows, phases), rows, strict=True)]
     later = times[len(times) // 2 :]
     centre = median(later)
     scatter = median(abs(t - centre) for t in later)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 
 from hotlap.diagnose.policy import Policy
-from hotlap.diagnose.trend import mann_kendall_z, theil_sen
+from hotlap.diagnose.trend import change_point, mann_kendall_z, theil_sen
 from hotlap.records.rows import Event
 
 __all__ = ["ValidationGrowth", "find_validation_growth"]
@@ -29,7 +30,10 @@ class ValidationGrowth:
 
 
 def find_validation_growth(events: list[Event], policy: Policy) -> ValidationGrowth | None:
-    """None with fewer validations than a trend needs, or when they hold. The first is left out: it is cold."""
+    """None with fewer validations than a trend needs, when they hold, and when they changed once rather than grew.
+
+    The first is left out: it is cold.
+    """
     seconds: dict[int, float] = {}
     for event in events:
         if event.kind == "validation" and event.i > 0:
@@ -37,11 +41,20 @@ def find_validation_growth(events: list[Event], policy: Policy) -> ValidationGro
     steps = sorted(seconds)[1:]
     if len(steps) < policy.min_validations:
         return None
-    values = [seconds[step] for step in steps]
+    values = _blocks([seconds[step] for step in steps], policy.max_blocks)
     slope, start = theil_sen(values)
     last = start + slope * (len(values) - 1)
     if start <= 0.0 or last < (1.0 + policy.validation_growth_frac) * start:
         return None
     if mann_kendall_z(values) < policy.validation_trend_z:
         return None
-    return ValidationGrowth(start, last, steps[0], steps[-1], len(values))
+    point = change_point(values, max(2, len(values) // 8))
+    if point is not None and point.cost < sum(abs(v - start - slope * k) for k, v in enumerate(values)):
+        return None  # slow since one change, of the disk or the machine: what validates does not grow
+    return ValidationGrowth(start, last, steps[0], steps[-1], len(steps))
+
+
+def _blocks(values: list[float], most: int) -> list[float]:
+    """Means of neighbours, so many that at most ``most`` are left: a trend is sought among all pairs of them."""
+    size = -(-len(values) // most)
+    return [fmean(values[at : at + size]) for at in range(0, len(values), size)]

@@ -163,7 +163,7 @@ class Alarms:
         steps = sum(row.n for row in recent)
         if recent[0].i <= now.found_step or steps < self._policy.drift_least_steps:
             return
-        mean_s = sum(core_ns(row, phases) for row in recent) / steps / 1e9
+        mean_s = sum(core_ns(recent, phases)) / steps / 1e9
         if mean_s > (now.before_s + now.after_s) / 2:
             return
         self.current, self._start_ns, self._whole_s = None, recent[0].t, 0.0
