@@ -53,7 +53,7 @@ $(STAMPS)/dev: $(STAMPS)/torch pyproject.toml constraints.txt
 	@touch $(STAMPS)/app $@
 
 $(STAMPS)/docs: $(STAMPS)/torch pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e ".[examples,dev,docs]"
+	$(PIP) install -c constraints.txt -e ".[examples,dev,docs,browser]"
 	@touch $(STAMPS)/app $(STAMPS)/dev $@
 
 setup: $(STAMPS)/docs
