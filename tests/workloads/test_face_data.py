@@ -30,7 +30,7 @@ from hotlap_workloads.face_distill.photos import photos_in_folder, photos_in_lis
 from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.face_distill.slow_storage import SlowPhotos
-from hotlap_workloads.face_distill.squares import Squares, packed
+from hotlap_workloads.face_distill.squares import Squares, packed, unreadable
 from hotlap_workloads.face_distill.workload import WORKLOAD
 from hotlap_workloads.parts.face_image import ARCFACE_POINTS, align, similarity, square
 from hotlap_workloads.parts.recordio import RecordFile, packed_record
@@ -99,6 +99,28 @@ def test_records_without_a_table_of_persons(tmp_path: Path) -> None:
     (tmp_path / "train.idx").write_text("".join(f"{key}\t{offsets[key]}\n" for key in range(4)))
     photos = RecordPhotos(tmp_path / "train.rec")
     assert len(photos) == 4 and photos.identities == 3 and photos.read(0) == (photo, 2)
+
+
+def test_records_that_are_cut_off_are_quarantined(copy: Path, tmp_path: Path) -> None:
+    """The usual damage of a large download. How many persons there are stands in record 0, or in ``property``."""
+    whole = RecordPhotos(copy / "train.rec")
+    cut = int(whole._offsets[600]) + 100
+    (copy / "train.rec").write_bytes((copy / "train.rec").read_bytes()[:cut])
+    for persons_told in (True, False):
+        if not persons_told:
+            index = (copy / "train.idx").read_text().splitlines()
+            (copy / "train.idx").write_text("".join(f"{line}\n" for line in index if 1 <= int(line.split()[0]) <= 640))
+            (copy / "property").write_text("40,112,112")
+        with pytest.raises(DataError, match=r"cut short|no record begins"):
+            train_squares(SMALL, copy)
+        squares = train_squares(SMALL, copy, forgive=True)
+        bad = unreadable([squares], Context(torch.device("cpu"), tmp_path, copy, quarantine=True))
+        assert len(squares) == 640 and len(bad) == 40 and squares.photos.identities == 40
+        listed = (tmp_path / "quarantine.txt").read_text()
+        assert "record 601\tis cut short" in listed and "record 640\tno record begins" in listed
+        assert len(squares.only(squares.kept_rows(bad))) == 600
+    few = RecordPhotos(copy / "train.rec", most=2, forgive=True)
+    assert len(few) == 2 * 38 + 40, "of each person two, and those of nobody, to be told"
 
 
 Spoil = Callable[[Path], object]

@@ -21,15 +21,18 @@ from hotlap_workloads.parts.trials import read_trials
 __all__ = ["heavy_sets", "train_squares", "verification_sets"]
 
 
-def train_squares(s: FaceSettings, data: Path) -> Squares:
-    """The training set that ``train`` names, or the first of its usual names that is there."""
+def train_squares(s: FaceSettings, data: Path, forgive: bool = False) -> Squares:
+    """The training set that ``train`` names, or the first of its usual names that is there.
+
+    ``forgive``: records that cannot be read are left for the reader to find.
+    """
     names = [s.train] if s.train else ["train.rec", "train_list.txt", "train"]
     path = next((data / name for name in names if (data / name).exists()), None)
     if path is None:
         raise DataError(data, f"holds no {' and no '.join(names)}.", "train=NAME names the training set.")
     photos: Photos
     if path.suffix == ".rec":
-        photos = RecordPhotos(path, s.photos_per_identity)
+        photos = RecordPhotos(path, s.photos_per_identity, forgive)
     elif path.is_dir():
         photos = photos_in_folder(path, s.photos_per_identity)
     else:

@@ -96,7 +96,8 @@ class FaceDistill:
         if context.data is None:
             crops = f"{s.batch_size} crops of {s.size}x{s.size}"
             context.say(f"No --data: training on {data}, made here, in batches of {crops}.")
-        squares, light = train_squares(s, data), verification_sets(s, data, not context.quarantine)
+        squares = train_squares(s, data, forgive=context.quarantine)
+        light = verification_sets(s, data, not context.quarantine)
         wanted = s.heavy_every_epochs > 0 or bool(s.heavy)
         heavy = heavy_sets(s, data, not context.quarantine) if wanted else None
         listed = [squares, *(one.squares for one in [*light, *(heavy or [])])]
