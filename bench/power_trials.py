@@ -19,6 +19,7 @@ from hotlap.lap.measure import Question, windows_of
 from hotlap.lap.options import Options
 from hotlap.lap.prove import FIRST_S, LAUNCHES_UNTIL
 from hotlap.lap.search import MEASURE_S, SEARCH_UNTIL
+from hotlap.lap.session import MOST_LENT
 from hotlap.plan.choose import choose
 from hotlap.proof.speedup import LEVEL, STEERING_LEVEL, ratio_interval
 from hotlap.records.trials import Interval, Trial, Window
@@ -71,13 +72,21 @@ class Simulated:
     stage: str = ""
     cycle: Cycle = field(default_factory=Cycle)
     luck: dict[str, float] = field(default_factory=dict)
+    lent_s: float = 0.0
 
     def left_s(self, share: float = 1.0) -> float:
         """As in Session."""
-        return max(0.0, self.setup.budget_s * share - self.clock_s)
+        return max(0.0, self.setup.budget_s * share + self.lent_s - self.clock_s)
+
+    @property
+    def lendable_s(self) -> float:
+        """As in Session, with the default budget; one of another length is the user's."""
+        return 0.0 if self.setup.budget_s != Options([]).budget_s else MOST_LENT * self.setup.budget_s - self.lent_s
 
     def lend(self, seconds: float) -> None:
-        """The budget is the user's, who is told what it holds."""
+        """As in Session."""
+        if 0 < seconds <= self.lendable_s:
+            self.lent_s += seconds
 
     def discard(self, arm: str) -> None:
         """Nothing runs."""
@@ -144,6 +153,7 @@ def one_lap(setup: Setup, g: np.random.Generator) -> Outcome:
     real, lap_launches.measure = lap_launches.measure, _measure  # type: ignore[assignment]
     try:
         launches.go_on(session, lambda label, _: label, setup.pairs, LAUNCHES_UNTIL)  # type: ignore[arg-type, return-value]
+        launches.decide(session, lambda label, _: label, LAUNCHES_UNTIL)  # type: ignore[arg-type, return-value]
     finally:
         lap_launches.measure = real
     proof = launches.trial().interval

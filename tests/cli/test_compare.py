@@ -12,6 +12,7 @@ from hotlap.cli.main import main
 from hotlap.cli.prepare import new_run
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.plan.file import dump_plan
+from hotlap.records.codec import encode
 from hotlap.records.plan import Move, Plan
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
@@ -29,7 +30,7 @@ def timeline(wait_s: float = 0.0002, threads: int = 2) -> Timeline:
 def write_rows(folder: Path, rows: Timeline) -> None:
     """The timeline as its process writes it."""
     lines = [{"k": "header", **vars(rows.header)}]
-    lines += [{"k": type(row).__name__.lower(), **vars(row)} for row in (*rows.setting, *rows.step)]
+    lines += [{"k": type(row).__name__.lower(), **encode(row)} for row in (*rows.setting, *rows.step)]
     (folder / "100.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 

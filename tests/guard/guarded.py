@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hotlap.diagnose.surroundings import Around
 from hotlap.guard.alarms import Alarms
+from hotlap.records.codec import encode
 from hotlap.records.guard import Alarm
 from hotlap.records.timeline import Timeline
 from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
@@ -73,5 +74,5 @@ def write_timeline(timeline: Timeline, folder: Path) -> Path:
     path = folder / f"{timeline.header.pid}.jsonl"
     rows = [timeline.header, *timeline.frame.values(), *timeline.stack.values(), *timeline.setting, *timeline.step]
     rows += [*timeline.event, *timeline.tick, *timeline.hits]
-    path.write_text("".join(json.dumps({"k": type(row).__name__.lower(), **vars(row)}) + "\n" for row in rows))
+    path.write_text("".join(json.dumps({"k": type(row).__name__.lower(), **encode(row)}) + "\n" for row in rows))
     return path

@@ -12,6 +12,7 @@ from hotlap.lap import launches as module
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question
 from hotlap.lap.session import Session
+from hotlap.proof.speedup import LEVEL
 from hotlap.records.trials import TOO_FEW, Trial, Window
 from hotlap.trial.pauses import Cycle
 
@@ -97,6 +98,10 @@ class Clock:
     def left_s(self, share: float) -> float:
         return self.left
 
+    @property
+    def lendable_s(self) -> float:
+        return 1e5 if self.may_lend else 0.0
+
     def lend(self, seconds: float) -> None:
         self.left += max(0.0, seconds) if self.may_lend else 0.0
 
@@ -166,3 +171,59 @@ def test_no_launch_follows_when_nothing_more_is_to_be_learned(monkeypatch: pytes
     made = cast(Any, lambda label, seed: label)
     told.go_on(cast(Session, Clock(500.0)), made, 4, 0.97, hopeless=lambda: len(told.losses) >= 2)
     assert len(asked) == 2 and told.notes == []
+
+
+def decide(monkeypatch: pytest.MonkeyPatch, first: list[float], later: float, **clock: Any) -> tuple[Launches, int]:
+    """Four pairs of launches in which the candidate's steps took so long, then as many as :meth:`decide` wants; and how
+    many those were. The baseline's take 0.2 s."""
+    session = Clock(clock.pop("left", 0.0), **clock)
+
+    def measure(session: Clock, one: str, other: str, question: Question) -> Trial:
+        session.left -= question.seconds + 2 * (module.START_S + module.WARM_UP_S)
+        return trial(0.2, later * (1.0 + 0.004 * (told.begun % 3)))
+
+    monkeypatch.setattr(module, "measure", measure)
+    told = Launches(trial(0.2, first[0]))
+    for candidate_s in first[1:]:
+        told.add(trial(0.2, candidate_s))
+    planned = told.begun
+    told.decide(cast(Session, session), cast(Any, lambda label, seed: label), 0.99)
+    return told, told.begun - planned
+
+
+def test_a_small_gain_that_is_open_after_the_planned_launches_gets_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_still = [0.19, 0.2, 0.185, 0.195]
+    told, more = decide(monkeypatch, open_still, 0.19, may_lend=True)
+    interval = told.trial().interval
+    assert more == module.MOST_PAIRS - 4 and interval is not None
+    assert interval.low > 1.0 and interval.launches == module.MOST_PAIRS and interval.level == module.LAST_LEVEL
+    assert "4 pairs of launches left open whether the plan is faster: up to 14 more" in told.notes
+
+
+@pytest.mark.parametrize(
+    ("first", "clock"),
+    [
+        ([0.100, 0.101, 0.102, 0.101], {"may_lend": True}),  # plainly faster
+        ([0.21, 0.2, 0.22, 0.205], {"may_lend": True}),  # slower if anything
+        ([0.19, 0.2, 0.185], {"left": 20.0}),  # no time for two pairs
+        ([0.19, 0.2], {"may_lend": True}),  # too few to say how launches differ
+    ],
+)
+def test_a_matter_that_is_decided_or_out_of_reach_gets_no_more(
+    monkeypatch: pytest.MonkeyPatch, first: list[float], clock: dict[str, Any]
+) -> None:
+    told, more = decide(monkeypatch, first, 0.19, **clock)
+    interval = told.trial().interval
+    assert more == 0 and told.notes == [] and interval is not None and interval.level == LEVEL
+
+
+def test_what_is_seen_at_the_first_look_is_seen_at_a_level_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else looking twice would call equals faster more often than once in a hundred."""
+    between = [0.19, 0.1925, 0.188, 0.194]
+    one_look, more = decide(monkeypatch, between, 0.2)
+    found = one_look.trial().interval
+    assert found is not None and found.low > 1.0 and more == 0
+    two_looks, more = decide(monkeypatch, between, 0.2, may_lend=True)
+    found = two_looks.trial().interval
+    assert more > 0 and found is not None and found.low < 1.0
+    assert pytest.approx(1 - LEVEL) == (1 - module.FIRST_LEVEL) + (1 - module.LAST_LEVEL)

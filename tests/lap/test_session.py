@@ -38,5 +38,5 @@ def lent(tmp_path: Path, *asked_s: float, by_user: bool = False) -> float:
 def test_a_budget_of_our_own_grows_by_what_a_result_lacks(tmp_path: Path) -> None:
     assert lent(tmp_path, 70.0, -3.0, 25.0) == 95.0
     assert lent(tmp_path, 70.0, by_user=True) == 0.0, "the user's budget is the user's"
-    assert lent(tmp_path, 110.0) == 0.0, "more than half of the budget: told, not taken"
-    assert lent(tmp_path, 70.0, 40.0) == 70.0
+    assert lent(tmp_path, 210.0) == 0.0, "it would more than double: told, not taken"
+    assert lent(tmp_path, 170.0, 40.0) == 170.0

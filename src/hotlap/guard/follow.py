@@ -18,8 +18,8 @@ from hotlap.records.timeline import Timeline, parse_row, trainer_of
 
 __all__ = ["Follower", "fold_hits", "fold_loads", "fold_steps"]
 
-MOST_ROWS = 20_000
-"""Rows of steps held; beyond, the older half is folded. A week's run writes a quarter of a million."""
+MOST_ROWS = 16_000
+"""Rows of steps held, 12 MiB; beyond, the older half is folded. A week's run writes a quarter of a million."""
 MOST_HITS = MOST_LOADS = 2_000
 FOLD = 16
 """Rows that become one."""

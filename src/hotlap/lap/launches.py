@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from hotlap.lap.measure import Question, measure, windows_of
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
-from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
-from hotlap.records.trials import TOO_FEW, Trial, Window
+from hotlap.proof.speedup import LEVEL, MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
+from hotlap.records.trials import TOO_FEW, Interval, Trial, Window
 from hotlap.trial.arm import Arm
 from hotlap.trial.design import turn_s
 
@@ -34,6 +34,12 @@ WARM_UP_S = 1.5
 """Warm-up of one arm, as a rule."""
 START_S = 4.5
 """Launch to first step, where it was not measured."""
+MOST_PAIRS = 18
+"""Pairs of launches in all, where the planned ones leave open what is faster (bench/power.py: what they see)."""
+FIRST_LEVEL, LAST_LEVEL = 0.995, 0.985
+"""Where there are two looks, after the planned pairs and after all, they share the wrong claims that LEVEL allows."""
+WORTH_LAUNCHING = 2
+"""Fewer pairs more would decide little."""
 
 
 @dataclass
@@ -55,6 +61,8 @@ class Launches:
     """Compare samples per second: a knob gives the arms' steps different samples."""
     warm_steps: int = 0
     """Steps after which the candidate's caches are warm."""
+    level: float = LEVEL
+    """Of the interval over all launches."""
 
     def __post_init__(self) -> None:
         self.windows = list(self.first.windows)
@@ -109,6 +117,24 @@ class Launches:
                 for arm in arms.values():
                     session.discard(arm)
 
+    def decide(self, session: Session, make: MakeArm, share: float, hopeless: Callable[[], bool] = _never) -> None:
+        """Launch on where the planned pairs leave open whether the candidate is faster, if the session lends the time.
+
+        Time alone says, before anything is looked at, whether there can be a second look. Then each look has a level
+        of its own, so that both together are wrong as rarely as one.
+        """
+        pair_s = self.ready_s + self.least_s(session)
+        more = min(MOST_PAIRS - self.begun, int((session.left_s(share) + session.lendable_s) / pair_s))
+        if more < WORTH_LAUNCHING or hopeless():
+            return
+        found = self._interval(FIRST_LEVEL)
+        if found is None or found.launches < MIN_LAUNCHES or found.low > 1.0 or found.ratio <= 1.0:
+            return
+        self.level = LAST_LEVEL
+        self.notes.append(f"{self.begun} pairs of launches left open whether the plan is faster: up to {more} more")
+        session.lend(more * pair_s - session.left_s(share))
+        self.go_on(session, make, self.begun + more, share, hopeless)
+
     def add(self, trial: Trial) -> None:
         """Take in one more pair of launches."""
         launch, self.begun = self.begun, self.begun + 1
@@ -127,16 +153,19 @@ class Launches:
         short = self.first.status == "failed" and TOO_FEW in self.first.reason and self.losses
         if self.first.status != "measured" and not short:
             return self.first
-        unit = "sample" if self.per_sample else "step"
-        overhead_s = {arm: _periodic_s(self.first, arm, unit) for arm in ("baseline", "candidate")}
-        windows = per_sample(self.windows) if self.per_sample else self.windows
-        interval = ratio_interval(
-            windows or [], overhead_s["baseline"], overhead_s["candidate"], launch_frac=UNKNOWN_LAUNCH_FRAC
-        )
+        interval = self._interval(self.level)
         if interval is None:
             return self.first
         notes = [*self.first.notes, *self.notes]
         return replace(self.first, status="measured", reason="", windows=self.windows, interval=interval, notes=notes)
+
+    def _interval(self, level: float) -> Interval | None:
+        unit = "sample" if self.per_sample else "step"
+        overhead_s = {arm: _periodic_s(self.first, arm, unit) for arm in ("baseline", "candidate")}
+        windows = per_sample(self.windows) if self.per_sample else self.windows
+        return ratio_interval(
+            windows or [], overhead_s["baseline"], overhead_s["candidate"], level, launch_frac=UNKNOWN_LAUNCH_FRAC
+        )
 
 
 def _periodic_s(trial: Trial, arm: str, unit: str) -> float:

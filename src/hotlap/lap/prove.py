@@ -117,6 +117,7 @@ def _launch_again(session: Session, state: Search, launches: Launches) -> None:
         return proof.quality.verdict == "refuted"
 
     launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, worse)
+    launches.decide(session, arm, LAUNCHES_UNTIL, worse)
 
 
 def _compared(state: Search, launches: Launches) -> Equal:

@@ -29,7 +29,7 @@ from hotlap.trial.sandbox import Sandbox
 
 __all__ = ["Session", "validation_place"]
 
-MOST_LENT = 0.5
+MOST_LENT = 1.0
 """Of the budget: what :meth:`Session.lend` adds at most."""
 TRIAL_FLUSH_S = 0.2
 """A trial's rows are read while it runs, so they are written more often than in a watched run."""
@@ -91,10 +91,14 @@ class Session:
         """Seconds until ``share`` of the budget is spent (never negative)."""
         return max(0.0, self.options.budget_s * share + self.extra_s - self.elapsed_s)
 
+    @property
+    def lendable_s(self) -> float:
+        """Seconds by which the budget may still grow: none where the user named it."""
+        return 0.0 if self.options.budget_asked else max(0.0, MOST_LENT * self.options.budget_s - self._lent_s)
+
     def lend(self, seconds: float) -> None:
         """Grow the budget by what a result lacks, if it is ours (the user named none) and has not grown by too much."""
-        enough = self._lent_s + seconds <= MOST_LENT * self.options.budget_s
-        if seconds > 0 and enough and not self.options.budget_asked:
+        if 0 < seconds <= self.lendable_s:
             self._lent_s += seconds
             self.extra_s += seconds
 

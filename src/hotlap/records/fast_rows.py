@@ -35,12 +35,6 @@ def fast_row(kind: str, data: dict[str, Any]) -> Any:
     return None
 
 
-def _build(cls: type[Any], values: dict[str, Any]) -> Any:
-    row: Any = object.__new__(cls)
-    row.__dict__.update(values)  # what a frozen dataclass' __init__ does, one field at a time
-    return row
-
-
 def _step(data: dict[str, Any]) -> Step | None:
     if not data.keys() <= _STEP_KEYS:
         return None
@@ -53,8 +47,7 @@ def _step(data: dict[str, Any]) -> Step | None:
         return None
     if losses and not set(map(type, losses)) <= _LOSS_TYPES:
         return None
-    row: Step = _build(Step, values)
-    return row
+    return Step(**values)
 
 
 def _hits(data: dict[str, Any]) -> Hits | None:
@@ -66,8 +59,7 @@ def _hits(data: dict[str, Any]) -> Hits | None:
     for entry in hits:
         if type(entry) is not list or set(map(type, entry)) != _INT:
             return None
-    row: Hits = _build(Hits, data)
-    return row
+    return Hits(**data)
 
 
 def _load(data: dict[str, Any]) -> Load | None:
@@ -80,5 +72,4 @@ def _load(data: dict[str, Any]) -> Load | None:
         return None
     if type(values["read_bytes"]) not in _PHASE_TYPES or type(values["sq"]) not in _LOSS_TYPES:
         return None
-    row: Load = _build(Load, values)
-    return row
+    return Load(**values)

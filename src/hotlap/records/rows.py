@@ -71,7 +71,7 @@ class Header:
     worker: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a guard holds thousands of them, all day
 class Step:
     """``k: step``: ``n`` consecutive steps (one at first; a long run aggregates more per row)."""
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap speedup``."""
     add_measuring(
         parser,
-        "wall time for everything (default 3m45s; a proof of slow steps may add to it)",
+        "wall time for everything (default 3m45s; a proof of slow steps or of a small gain may double it)",
         "steps of the diagnosing run",
     )
     add_search(parser)
