@@ -23,8 +23,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 WIDTH, BATCH, LENGTH = 256, 32, 24
 BLOB = 1 << 22
 PAGE = 4096
-HELD_PAGES = (1 << 30) // PAGE
-"""What `swap` holds from the change on: as much as all the memory that its run may use."""
+HELD_PAGES = (3 << 29) // PAGE
+"""What `swap` holds from the change on: half as much again as all the memory that its run may use."""
 
 
 class Samples(Dataset):

@@ -93,6 +93,15 @@ def test_a_growth_that_began_late_is_told_as_one() -> None:
     assert first.cause == "metrics-history" and first.where[0].line == 60
 
 
+def test_a_change_that_grows_a_little_afterwards_is_no_growth() -> None:
+    """What came at once is the cause, though the noise of what follows looks like a trend."""
+    line: UserLine = ("train.py", 60, "main", "gc.collect()")
+    run = Run(noise=0.02).go(60.0)
+    for k in range(12):
+        run.go(5.0, line=("residual", line), residual=0.3 * (1 + 0.02 * k))
+    assert [(a.cause, a.growing) for a in run.told] == [("host-work", False)]
+
+
 def test_slow_growth_shows_in_the_run_as_a_whole() -> None:
     run, steps_of_2_s = Run(noise=0.02), {phase: 10 * seconds for phase, seconds in BASE.items()}
     for k in range(30):
@@ -126,6 +135,7 @@ def test_swapping_and_quotas() -> None:
     for name, before, after, cause in (
         ("swapped_bytes_per_s", 0.0, 5e7, "swapping"),
         ("throttled_frac", 0.0, 0.4, "throttling"),
+        ("waited_frac", 0.0, 0.5, "neighbour-load"),
     ):
         run = Run().go(60.0)
         split = run.builder.clock.now
@@ -152,6 +162,14 @@ def test_heat_is_blamed_where_everything_grew_and_it_lasts(
     run.around += [Around(split + k * 10**9, thermal_events_per_s=events_per_s) for k in range(5, 60, 5)]
     run.go(60.0, **slower(8.0 if phases == ("residual",) else 1.6, *phases))
     assert [a.cause for a in run.told] == [cause]
+
+
+@pytest.mark.parametrize(("file", "again"), [("symbolic_convert.py", True), ("eval_frame.py", False)])
+def test_a_forward_that_is_mostly_the_compiler_compiles_again(file: str, again: bool) -> None:
+    """Of deep stacks only the ends are kept; what runs at each call of a compiled function is no compiling."""
+    line: UserLine = (f"/site-packages/torch/_dynamo/{file}", 5, "step", "")
+    run = Run().go(60.0).go(60.0, line=("forward", line), forward=0.3)
+    assert [a.cause == "recompilation" for a in run.told] == [again]
 
 
 @pytest.mark.parametrize(("read_bytes", "cause"), [(50_000_000, "storage-read"), (0, "augment")])

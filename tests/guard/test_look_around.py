@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from hotlap.guard.look_around import looking_around
+from hotlap.guard.look_around import Surroundings, looking_around
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/stat"), reason="no /proc")
@@ -23,6 +26,31 @@ def test_what_others_take_is_seen_from_the_start_of_the_script_on() -> None:
     before = len(seen)
     time.sleep(0.1)
     assert len(seen) == before, "it has ended"
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not count waiting for a core")
+def test_what_the_training_thread_waits_for_a_core_is_seen_of_the_process_that_trains() -> None:
+    """Two processes that want the one core that both may use: each waits for half of the time."""
+    core = min(os.sched_getaffinity(0))
+    pinned = f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    around = Surroundings(os.getpid())
+    one = subprocess.Popen([sys.executable, "-c", pinned])
+    try:
+        around.look(one.pid)
+        time.sleep(0.5)
+        assert (alone := around.look(one.pid)) is not None and alone.waited_frac is None, "counted from here on"
+        with subprocess.Popen([sys.executable, "-c", pinned]) as two:
+            try:
+                time.sleep(2.0)
+                seen = around.look(one.pid)
+            finally:
+                two.kill()
+        assert seen is not None and seen.waited_frac is not None and seen.waited_frac > 0.2
+        assert (other := around.look(os.getpid())) is not None and other.waited_frac is None, "another process' count"
+        assert (unknown := around.look()) is not None and unknown.waited_frac is None
+    finally:
+        one.kill()
+        one.wait()
 
 
 def test_a_process_that_is_gone_takes_no_cores() -> None:

@@ -178,8 +178,7 @@ class Policy:
     change_mads: float = 4.0
     """... and in units of the scatter within its two sides."""
     min_validations: int = 5
-    """Validations, the first left out, from which a trend among them can be told: by chance five rise in order once in
-    120 times."""
+    """Validations, the first left out, from which a trend shows: by chance five rise in order once in 120 times."""
     validation_growth_frac: float = 0.3
     """Growth of the validations' time from which they count as growing ..."""
     validation_trend_z: float = 2.2
@@ -189,8 +188,7 @@ class Policy:
     max_blocks: int = 48
     """Blocks that a run is cut into: enough to place a change within 2 % of the run."""
     drift_growth_frac: float = 0.2
-    """While a run goes on: growth over the window looked at from which a warning is due. A diagnosis looks once, the
-    guard of a week's run a hundred thousand times, so it asks for more ..."""
+    """Growth over the window from which a guard warns: it looks a hundred thousand times a week, a diagnosis once ..."""
     drift_least_s: float = 12.0
     """... and for this long on either side of a change: the load of a machine changes for seconds all the time ..."""
     drift_least_steps: int = 10
@@ -203,6 +201,8 @@ class Policy:
     """Cores that others took on top, from which they are neighbours ..."""
     neighbour_frac: float = 0.15
     """... and as a part of all cores."""
+    waited_frac: float = 0.1
+    """Part of the time more for which the training thread waited for a core: somebody is on it."""
     throttled_frac: float = 0.05
     """Part of the time more that a quota of CPU held the training back."""
     thermal_events_per_s: float = 0.5

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hotlap.diagnose.alike import Growth, measure_growth
-from hotlap.diagnose.drift import grown_lines
+from hotlap.diagnose.drift import find_drift, grown_lines
 from hotlap.diagnose.kept import kept
 from hotlap.diagnose.policy import DEFAULT, Policy
 from hotlap.diagnose.registry import all_causes
@@ -31,6 +31,18 @@ _OF_MACHINE = {
     "throttling": "Look at the processor's clock and temperature: every phase got slower alike, and nobody took the "
     "cores.",
 }
+
+
+_AT_ONCE = 0.75
+"""Part of a change that came at once, from which what grew afterwards is not its cause."""
+_COMPILER = (
+    *(
+        f"/torch/_dynamo/{name}"
+        for name in ("convert_frame", "guards", "output_graph", "symbolic_convert", "variables/")
+    ),
+    *(f"/torch/_inductor/{name}" for name in ("codegen/", "compile_fx", "graph", "ir.", "lowering", "scheduler")),
+)
+"""Files of torch.compile that work while it compiles; eval_frame.py and others run at each call of what is compiled."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,7 @@ def _machine(both: Sides, drift: Drift, growth: Growth) -> Named | None:
         cause = "swapping"
     elif change.held_back(policy) or (growth.all_alike and change.hot(policy)):
         cause = "held-back"
-    elif not drift.growing and change.neighbours(both.whole.machine.cores, policy) and _felt(drift, growth):
+    elif not drift.growing and _neighbours(both, drift, growth):
         cause = "neighbour-load"
     elif not drift.growing and growth.all_alike and drift.phase != "data_wait" and change.others_cores is not None:
         cause = "throttling"
@@ -97,9 +109,14 @@ def _machine(both: Sides, drift: Drift, growth: Growth) -> Named | None:
     return None if advice is None else Named("throttling" if cause == "held-back" else cause, [], advice, evidence)
 
 
-def _felt(drift: Drift, growth: Growth) -> bool:
-    """Whether the slow-down looks like cores that were taken: every phase got slower, or the loader did."""
-    return growth.all_alike or drift.phase == "data_wait"
+def _neighbours(both: Sides, drift: Drift, growth: Growth) -> bool:
+    """Whether cores were taken, and the slow-down looks like it: every phase got slower, or the loader did.
+
+    A training thread that waits for a core may wait for its own loader: that alone speaks where every phase got slower.
+    """
+    policy, change = both.whole.policy, both.around
+    taken = change.neighbours(both.whole.machine.cores, policy)
+    return (growth.all_alike and change.crowded(policy)) or (taken and (growth.all_alike or drift.phase == "data_wait"))
 
 
 def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
@@ -130,9 +147,17 @@ def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
 
 
 def _begun(both: Sides, drift: Drift) -> Finding | None:
-    """What began to grow within the window, and so looks like one change at first: it goes on after the change."""
+    """What began to grow within the window, and so looks like one change at first: it goes on after the change.
+
+    Steps are then nearly as short right after the change as before it.
+    """
     policy = replace(both.late.policy, growth_frac=DEFAULT.growth_frac)  # that steps got slower is known already
-    return _found(replace(both.late, policy=policy), _OF_GROWTH[:-1], drift.phase)
+    late = replace(both.late, policy=policy)
+    since = find_drift(late)
+    at_once = drift.before_s + _AT_ONCE * (drift.after_s - drift.before_s)
+    if since is None or not since.growing or since.before_s > at_once:
+        return None
+    return _found(late, _OF_GROWTH[:-1], drift.phase)
 
 
 def _lines(both: Sides, drift: Drift) -> list[Where]:
@@ -167,10 +192,9 @@ def _grown_finding(both: Sides, drift: Drift) -> Finding | None:
 
 
 def _compiling(view: View) -> bool:
-    book = view.stacks.phase("forward")
-    inside = book.where(lambda s: any("/torch/_dynamo/" in f.file or "/torch/_inductor/" in f.file for f in s.frames))
-    entered = inside.where(lambda s: any(f.func in ("compile_inner", "_compile", "convert_frame") for f in s.frames))
-    return entered.total() >= view.policy.compiler_frac * max(1, book.total())
+    """Whether much of the forward is the compiler itself. Of a stack only its ends are kept, often not its entry."""
+    inside = view.stacks.phase("forward").part(lambda s: any(part in f.file for f in s.frames for part in _COMPILER))
+    return inside >= view.policy.compiler_frac
 
 
 def _plain(found: Finding) -> dict[str, Any]:

@@ -17,6 +17,8 @@ class Around:
     t: int
     others_cores: float | None = None
     """Cores that others took on average, stolen time included."""
+    waited_frac: float | None = None
+    """Part of the time for which the training thread was ready to go on and had no core."""
     swapped_bytes_per_s: float | None = None
     """To and from the swap, by everybody."""
     throttled_frac: float | None = None
@@ -30,6 +32,7 @@ class Change:
     """Means before and after a change; None where one side was not measured."""
 
     others_cores: tuple[float, float] | None
+    waited_frac: tuple[float, float] | None
     swapped_bytes_per_s: tuple[float, float] | None
     throttled_frac: tuple[float, float] | None
     thermal_events_per_s: tuple[float, float] | None
@@ -44,6 +47,11 @@ class Change:
         pair = self.others_cores
         least = max(policy.neighbour_cores, policy.neighbour_frac * cores)
         return pair is not None and pair[1] - pair[0] >= least
+
+    def crowded(self, policy: Policy) -> bool:
+        """Whether the training thread began to wait for a core, whoever is on it: others, or the script's own."""
+        pair = self.waited_frac
+        return pair is not None and pair[1] - pair[0] >= policy.waited_frac
 
     def held_back(self, policy: Policy) -> bool:
         """Whether a quota of CPU began to hold the training back."""
@@ -70,6 +78,7 @@ def change_around(rows: Sequence[Around], start_ns: int, split_ns: int, end_ns: 
     """The looks of the span, before the split and after it. The look that reaches over the split counts as after."""
     return Change(
         others_cores=_means(rows, "others_cores", start_ns, split_ns, end_ns),
+        waited_frac=_means(rows, "waited_frac", start_ns, split_ns, end_ns),
         swapped_bytes_per_s=_means(rows, "swapped_bytes_per_s", start_ns, split_ns, end_ns),
         throttled_frac=_means(rows, "throttled_frac", start_ns, split_ns, end_ns),
         thermal_events_per_s=_means(rows, "thermal_events_per_s", start_ns, split_ns, end_ns),

@@ -137,7 +137,7 @@ class Guard:
         return True
 
     def _look(self) -> None:
-        around = self._surroundings.look() if self._surroundings is not None else None
+        around = self._surroundings.look(self._pid) if self._surroundings is not None else None
         if around is not None:
             self._around.append(around)
             del self._around[:-MOST_AROUND]

@@ -43,6 +43,12 @@ def _rate(before: int | None, after: int | None, seconds: float) -> float | None
     return None if before is None or after is None or seconds <= 0 else max(0, after - before) / seconds
 
 
+def _waited_ns(process: int) -> int | None:
+    """For how long its main thread was ready and had no core, so far (Linux, Documentation/scheduler/sched-stats)."""
+    words = _text(Path(f"/proc/{process}/schedstat")).split() if process else []
+    return int(words[1]) if len(words) == 3 and words[1].isdigit() else None
+
+
 class Surroundings:
     """What changed since the last look. ``root`` is the process below which the script runs."""
 
@@ -50,21 +56,25 @@ class Surroundings:
         self._root = root
         self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
         self._quota = _own_cgroup()
+        self._trainer = 0
         self._last: tuple[float, CpuLook | None, dict[str, int | None]] | None = None
 
-    def look(self) -> Around | None:
-        """The time since the last look; None at the first."""
-        now, cpu, counts = time.monotonic(), self._cpu(), self._counts()
+    def look(self, trainer: int = 0) -> Around | None:
+        """The time since the last look; None at the first. ``trainer``: the process that trains, 0: not known yet."""
+        now, cpu, counts = time.monotonic(), self._cpu(), self._counts(trainer)
         last, self._last = self._last, (now, cpu, counts)
         if last is None:
             return None
         seconds = now - last[0]
         load = between(last[1], cpu)
         rates = {name: _rate(last[2][name], counts[name], seconds) for name in counts}
-        swapped, throttled = rates["swapped"], rates["throttled_us"]
+        swapped, throttled, waited = rates["swapped"], rates["throttled_us"], rates["waited_ns"]
+        if trainer != self._trainer:  # another process' count
+            waited, self._trainer = None, trainer
         return Around(
             t=time.monotonic_ns(),
             others_cores=load.others if load is not None else None,
+            waited_frac=None if waited is None else min(1.0, waited / 1e9),
             swapped_bytes_per_s=None if swapped is None else swapped * self._page,
             throttled_frac=None if throttled is None else throttled / 1e6,
             thermal_events_per_s=rates["thermal"],
@@ -73,11 +83,12 @@ class Surroundings:
     def _cpu(self) -> CpuLook | None:
         return look(cpu_s(self._root)) if hasattr(os, "sched_getaffinity") else None
 
-    def _counts(self) -> dict[str, int | None]:
+    def _counts(self, trainer: int) -> dict[str, int | None]:
         memory, quota, thermal = _fields(_text(_VMSTAT)), _fields(_text(self._quota)), _text(_THERMAL).strip()
         swapped = memory["pswpin"] + memory["pswpout"] if "pswpin" in memory and "pswpout" in memory else None
         return {
             "swapped": swapped,
+            "waited_ns": _waited_ns(trainer),
             "throttled_us": quota.get("throttled_usec"),
             "thermal": int(thermal) if thermal.isdigit() else None,
         }
