@@ -3,7 +3,7 @@
 Runs bench/drift/slow.py under `hotlap run`, once per kind, and reads what the guard wrote. Found: warned of within 60 s
 or 300 steps of the change, whichever comes later. False: every warning before the change, and later ones with another
 cause. Exit code: 1 when a kind was not found in time with the right cause, or a warning was false. `--kinds` chooses;
-`--save` writes bench/results/drift.json.
+`--save` writes bench/results/drift.json; with `--kinds`, other kinds' rows in it stay as they are.
 `swap` wants a memory cgroup and swap space (root, mostly); where they cannot be had it is not measured, and named.
 """
 
@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from memory_group import entering, memory_group, swap_file
-from results import save
+from results import FOLDER, save
 
 from hotlap.records.guard import GuardRecord
 from hotlap.records.run_folder import RunFolder, list_runs
@@ -125,6 +128,14 @@ def line(result: Result) -> str:
     )
 
 
+def kept(measured: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows saved before, of kinds that are not measured now."""
+    path = FOLDER / "drift.json"
+    if not path.exists():
+        return []
+    return [row for row in json.loads(path.read_text())["figures"]["kinds"] if row["kind"] not in measured]
+
+
 def main() -> int:
     """Run, judge, print; 1 when it falls short."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -149,8 +160,9 @@ def main() -> int:
     good = sum(r.found and r.right for r in faulty)
     false = sum(r.false_alarms for r in results)
     if options.save:
+        rows = {row["kind"]: row for row in kept(kinds)} | {r.kind: asdict(r) for r in results}
         save("drift", {"seconds": options.seconds, "change_s": options.change, "not_measured": not_measured,
-                       "kinds": [asdict(r) for r in results]})  # fmt: skip
+                       "kinds": [rows[kind] for kind in KINDS if kind in rows]})  # fmt: skip
     print(
         f"found in time with the right cause: {good} of {len(faulty)} kinds; "
         f"false alarms in {len(results)} runs: {false}"

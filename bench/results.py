@@ -11,7 +11,7 @@ from typing import Any
 
 from hotlap.machine.facts import read_machine
 
-__all__ = ["facts", "save", "without_folders"]
+__all__ = ["FOLDER", "facts", "save", "without_folders"]
 
 FOLDER = Path(__file__).parent / "results"
 

@@ -167,7 +167,7 @@ class Faults:
         kind, on = self.switch.kind, self.switch.on
         self.losses.append(loss)
         if on and kind == "history":
-            self.losses += [loss] * 400
+            self.losses += [loss] * 1000
             float(np.mean(self.losses))
         if on and kind == "collections":
             gc.collect()

@@ -37,6 +37,11 @@ def test_one_change_is_no_growth() -> None:
     assert found(changed) is None
 
 
+def test_what_begins_to_grow_in_the_middle_of_the_run_is_a_growth() -> None:
+    grown = found([1.0] * 10 + [1.0 + 0.2 * k for k in range(10)])
+    assert grown is not None and grown.last_s > 1.3 * grown.first_s
+
+
 def test_those_that_hold_and_those_that_are_few_are_none() -> None:
     assert found([1.0, 1.02, 0.99, 1.01, 1.0, 1.03]) is None
     assert found([1.0, 1.5, 2.0, 2.5]) is None

@@ -88,7 +88,7 @@ def test_a_crash_under_the_plan_alone_refutes_it() -> None:
     crash = pair(1, status="failed", reason="crashed with exit code 1", exit_code=1, steps=30)
     found = conclude([crash], Asked("bits"))
     assert found.verdict == "refuted" and found.speedup is None
-    assert what_more([crash], found, Asked("bits")) == ["No seed came through in both arms: nothing was compared."]
+    assert what_more([crash], found, Asked("bits")) == [], "it is decided"
 
 
 def test_a_script_that_ends_with_a_status_of_its_own_is_no_crash() -> None:
@@ -96,6 +96,26 @@ def test_a_script_that_ends_with_a_status_of_its_own_is_no_crash() -> None:
     both = replace(pair(1), baseline=run(0.2, seed=1, **ended), candidate=run(0.1, seed=1, **ended))
     assert usable(both)
     assert not usable(replace(both, candidate=run(0.1, seed=1, **{**ended, "steps": 59})))
+
+
+@pytest.mark.parametrize("reason", ["crashed with exit code 1: RuntimeError: boom", "ended by SIGTERM"])
+def test_a_script_that_crashes_in_both_arms_alike_proves_nothing(reason: str) -> None:
+    ended = {"status": "failed", "reason": reason, "exit_code": 1}
+    crashes = [
+        replace(pair(k), baseline=run(0.2, seed=k, **ended), candidate=run(0.1, seed=k, **ended)) for k in (1, 2, 3)
+    ]
+    assert not any(map(usable, crashes))
+    found = conclude(crashes, Asked("bits"))
+    assert found.verdict == "not proved" and found.speedup is None
+    assert what_more(crashes, found, Asked("bits")) == ["No seed came through in both arms: nothing was compared."]
+
+
+def test_who_asked_for_enough_seeds_is_not_told_to_ask_for_more() -> None:
+    one = [pair(1, worse=1.001)]
+    few = what_more(one, conclude(one, Asked("maths", seeds=3)), Asked("maths", seeds=3))
+    assert few == ["1 seed of 3 cannot show how runs differ: the notes say what became of the others."]
+    few = what_more(one, conclude(one, Asked("maths", seeds=1)), Asked("maths", seeds=1))
+    assert few == ["1 seed cannot show how runs differ: `--seeds 3` or more."]
 
 
 def test_runs_that_were_stopped_are_compared_after_the_first_step_by_work() -> None:

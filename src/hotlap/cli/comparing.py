@@ -26,6 +26,8 @@ __all__ = ["compare", "compare_folders"]
 
 OWN = "run"
 """The folder of the timelines of a run that was watched to its own end."""
+JUDGED = ("prove", "check")
+"""Kinds of runs that are comparisons themselves."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ def _hint(first: _Named, second: _Named) -> str:
 
 def _find(name: str, root: Path | None) -> _Named:
     path, runs = Path(name), root or Path(ROOT)
+    if path.name == "run.json" and path.is_file():
+        return _Named(name, None, find_run(str(path.parent), root))
     if path.is_file():
         return _Named(name, path, None)
     if not path.exists() and not (runs / name).exists():
@@ -118,6 +122,11 @@ def _timeline(folder: RunFolder, own: bool) -> Timeline | None:
 def _diagnosed(folder: RunFolder, run: RunRecord, timeline: Timeline | None, machine: Machine | None) -> Findings:
     """The findings of a run that made none itself (``hotlap run``, or one that was cut off)."""
     name = folder.path.name
+    if run.kind in JUDGED:
+        what = (
+            f"The run {name} is of `hotlap {run.kind}`, which compares two arms itself: nothing to set beside others."
+        )
+        raise HotlapError(what, f"`hotlap report {name}` shows what it found.", EXIT_USAGE)
     if timeline is None:
         raise HotlapError(
             f"The run {name} ({run.kind}, {run.status}) has nothing to compare: no training step was recorded.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from hotlap.records.errors import EXIT_USAGE, HotlapError
@@ -10,15 +11,16 @@ from hotlap.records.run_folder import ROOT, RunFolder, list_runs
 __all__ = ["find_run"]
 
 
-def find_run(name: str | None, root: Path | None) -> RunFolder:
-    """The run called ``name`` (a path, or a name under the runs folder); the newest when None."""
+def find_run(name: str | None, root: Path | None, suits: Callable[[RunFolder], bool] | None = None) -> RunFolder:
+    """The run called ``name`` (a path, or a name under the runs folder); when None the newest, of those that ``suits``
+    takes if there is one."""
     runs = list_runs(root)
     if name is None:
         if not runs:
             raise HotlapError(
                 f"There are no runs under {root or ROOT}.", "Start with: hotlap speedup -- python train.py"
             )
-        return runs[-1]
+        return next((run for run in reversed(runs) if suits is None or suits(run)), runs[-1])
     for candidate in (Path(name), (root or Path(ROOT)) / name):
         if (candidate / "run.json").is_file():
             return RunFolder(candidate.resolve())

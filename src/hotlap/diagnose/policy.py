@@ -188,7 +188,7 @@ class Policy:
     max_blocks: int = 48
     """Blocks that a run is cut into: enough to place a change within 2 % of the run."""
     drift_growth_frac: float = 0.2
-    """Growth over the window from which a guard warns: it looks a hundred thousand times a week, a diagnosis once ..."""
+    """Growth over the window from which a guard warns: it looks a hundred thousand times a week, not once ..."""
     drift_least_s: float = 12.0
     """... and for this long on either side of a change: the load of a machine changes for seconds all the time ..."""
     drift_least_steps: int = 10

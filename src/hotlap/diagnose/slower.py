@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hotlap.diagnose.alike import Growth, measure_growth
-from hotlap.diagnose.drift import find_drift, grown_lines
+from hotlap.diagnose.drift import grown_lines
 from hotlap.diagnose.kept import kept
 from hotlap.diagnose.policy import DEFAULT, Policy
 from hotlap.diagnose.registry import all_causes
@@ -149,15 +149,12 @@ def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
 def _begun(both: Sides, drift: Drift) -> Finding | None:
     """What began to grow within the window, and so looks like one change at first: it goes on after the change.
 
-    Steps are then nearly as short right after the change as before it.
+    Where a trend alone speaks for it, steps are nearly as short right after the change as before it.
     """
     policy = replace(both.late.policy, growth_frac=DEFAULT.growth_frac)  # that steps got slower is known already
-    late = replace(both.late, policy=policy)
-    since = find_drift(late)
+    found = _found(replace(both.late, policy=policy), _OF_GROWTH[:-1], drift.phase)
     at_once = drift.before_s + _AT_ONCE * (drift.after_s - drift.before_s)
-    if since is None or not since.growing or since.before_s > at_once:
-        return None
-    return _found(late, _OF_GROWTH[:-1], drift.phase)
+    return None if found is not None and found.evidence.get("first_s", 0.0) > at_once else found
 
 
 def _lines(both: Sides, drift: Drift) -> list[Where]:

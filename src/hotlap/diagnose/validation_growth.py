@@ -48,10 +48,17 @@ def find_validation_growth(events: list[Event], policy: Policy) -> ValidationGro
         return None
     if mann_kendall_z(values) < policy.validation_trend_z:
         return None
-    point = change_point(values, max(2, len(values) // 8))
-    if point is not None and point.cost < sum(abs(v - start - slope * k) for k, v in enumerate(values)):
-        return None  # slow since one change, of the disk or the machine: what validates does not grow
+    if _changed_once(values, sum(abs(v - start - slope * k) for k, v in enumerate(values)), policy):
+        return None  # of the disk or the machine: what validates does not grow
     return ValidationGrowth(start, last, steps[0], steps[-1], len(steps))
+
+
+def _changed_once(values: list[float], line_cost: float, policy: Policy) -> bool:
+    """Whether one change fits better than a line, and nothing grows after it."""
+    point = change_point(values, max(2, len(values) // 8))
+    if point is None or point.cost >= line_cost:
+        return False
+    return mann_kendall_z(values[point.index :]) < policy.validation_trend_z
 
 
 def _blocks(values: list[float], most: int) -> list[float]:

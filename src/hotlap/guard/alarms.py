@@ -163,14 +163,15 @@ class Alarms:
         steps = sum(row.n for row in recent)
         if recent[0].i <= now.found_step or steps < self._policy.drift_least_steps:
             return
-        mean_s = sum(core_ns(recent, phases)) / steps / 1e9
-        if mean_s > (now.before_s + now.after_s) / 2:
+        cores = core_ns(recent, phases)
+        if sum(cores) / steps / 1e9 > (now.before_s + now.after_s) / 2:
             return
-        self.current, self._start_ns, self._whole_s = None, recent[0].t, 0.0
+        back = recent[_fallen(recent, cores, now)]
+        self.current, self._start_ns, self._whole_s = None, back.t, 0.0
         told = self._told.setdefault(now.cause, _Told())
         told.quiet_until = end + int(QUIET_S * 2 ** max(0, told.times - 1) * 1e9)
         if now in self.alarms:
-            over = replace(now, over_step=recent[0].i)
+            over = replace(now, over_step=back.i)
             self.alarms[self.alarms.index(now)] = over
             news.over.append(over)
 
@@ -203,6 +204,18 @@ def _alarm(rows: list[Step], drift: Drift, named: Named) -> Alarm:
         found_s=(end - begun) / 1e9, before_s=drift.before_s, after_s=drift.after_s, phase=drift.phase,
         growing=drift.growing, cause=named.cause, where=named.where, advice=named.advice, evidence=named.evidence,
     )  # fmt: skip
+
+
+def _fallen(rows: list[Step], cores: list[int], drift: Alarm) -> int:
+    """Index of the row from which steps are as before the drift: the split that fits its two levels best."""
+    cost = best = 0.0
+    found = 0
+    for index, (row, core) in enumerate(zip(rows[:-1], cores, strict=False), 1):
+        step_s = core / row.n / 1e9
+        cost += row.n * (abs(step_s - drift.after_s) - abs(step_s - drift.before_s))  # of counting it to the slow ones
+        if cost < best:
+            best, found = cost, index
+    return found
 
 
 def _last(rows: list[Step], seconds: float, steps: int) -> int:

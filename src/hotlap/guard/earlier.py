@@ -19,11 +19,16 @@ MOST = 40
 
 
 def look_back(
-    command: Sequence[str], root: Path | None, own: RunFolder, check: Callable[[RunFolder], None] | None = None
+    command: Sequence[str],
+    root: Path | None,
+    own: RunFolder,
+    check: Callable[[RunFolder], None] | None = None,
+    total: int | None = None,
 ) -> Earlier:
     """The newest roof and the newest whole run of ``command``. A run that cannot be read tells nothing.
 
-    ``check`` raises RecordError for a run that is not to be read.
+    ``check`` raises RecordError for a run that is not to be read. ``total``: steps that the user said it makes, which
+    count for more than those of an earlier run.
     """
     roof: Roof | None = None
     steps: int | None = None
@@ -45,4 +50,4 @@ def look_back(
             steps = guarded.steps
         if roof is not None and steps is not None:
             break
-    return Earlier(roof, steps)
+    return Earlier(roof, steps if total is None else total)

@@ -15,7 +15,7 @@ from hotlap.records.check import Check
 from hotlap.records.errors import HotlapError
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
-from hotlap.records.trials import OF_BASELINE, Trial
+from hotlap.records.trials import OF_BASELINE, TOO_FEW, Trial
 from hotlap.trial.arm import Arm
 from hotlap.trial.pauses import Cycle, find_cycle
 
@@ -80,8 +80,8 @@ def _measured(session: Session, make: MakeArm) -> Trial:
             first = again
         else:  # too short a run for windows of whole cycles
             session.cycle = Cycle()
-    launches = Launches(first, per_sample=_other_batch(first))
-    if first.status == "measured":
+    launches = Launches(first, per_sample=_other_batch(first), name="check")
+    if first.status == "measured" or TOO_FEW in first.reason:  # then later launches may make up for it
         launches.go_on(session, make, pairs, 0.97)
     return launches.trial()
 

@@ -61,6 +61,8 @@ class Launches:
     """Compare samples per second: a knob gives the arms' steps different samples."""
     warm_steps: int = 0
     """Steps after which the candidate's caches are warm."""
+    name: str = "proof"
+    """What the user is told that they are for."""
     level: float = LEVEL
     """Of the interval over all launches."""
 
@@ -105,11 +107,11 @@ class Launches:
                 self.notes.append(f"{self.begun} of {pairs} pairs of launches: the budget had no time for more")
                 return
             seconds = min(MOST_S, session.left_s(share) / more - self.ready_s)
-            session.stage = f"proof: launch {self.begun + 1} of {pairs}"
+            session.stage = f"{self.name}: launch {self.begun + 1} of {pairs}"
             arms = {label: make(label, self.begun) for label in ("baseline", "candidate")}
             question = Question(
-                f"proof-{self.begun}", seconds, whole=True, warm_steps=self.warm_steps, per_sample=self.per_sample,
-                candidate_first=self.begun % 2 == 1,
+                f"{self.name}-{self.begun}", seconds, whole=True, warm_steps=self.warm_steps,
+                per_sample=self.per_sample, candidate_first=self.begun % 2 == 1,
             )  # fmt: skip
             try:
                 self.add(measure(session, arms["baseline"], arms["candidate"], question))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hotlap import __version__
 from hotlap.lap.in_flight import InFlight, Repeats
 from hotlap.lap.options import Listener, Options
-from hotlap.lap.seed_notes import failed, neighbours_note, plan_notes, unmatched
+from hotlap.lap.seed_notes import failed, neighbours_note, past_notes, plan_notes, unmatched
 from hotlap.lap.session import Session
 from hotlap.proof.verdict import strictness
 from hotlap.proof.what_more import what_more
@@ -105,6 +105,7 @@ class _Prover:
             lower_is_better=self.request.lower_is_better,
             repeats=self.repeats.known,
             uncertain=self.repeats.uncertain,
+            seeds=self.request.options.seeds,
         )
 
     def seed(self, number: int) -> SeedRuns:
@@ -159,6 +160,9 @@ class _Prover:
         )
         for line in plan_notes(request.plan, arms["candidate"], found):
             self.note(line)
+        if request.metric is not None:
+            for line in past_notes(found):
+                self.note(line)
         if request.metric is not None and not self.seeds:
             for line in unmatched(request.metric, arms, found):
                 self.note(line)

@@ -12,12 +12,14 @@ from hotlap.trial.arm import Arm
 from hotlap.trial.marks import last_words
 from hotlap.trial.reasons import tail_of
 
-__all__ = ["failed", "neighbours_note", "plan_notes", "unmatched"]
+__all__ = ["failed", "neighbours_note", "past_notes", "plan_notes", "unmatched"]
 
 OURS = ("no sandbox", "scratch full", "the disk of the run folder")
 """Beginnings of reasons that lie neither in the script nor in the plan."""
 LAST_LINES = 5
 """Of the output, shown where the metric was not in it."""
+FAR_PAST = 0.1
+"""Steps beyond the stop, as a share of those before it, from which they are told where a metric was asked for."""
 WORTH_TELLING = 0.1
 """Share of turns with neighbours from which on it is told."""
 
@@ -39,10 +41,10 @@ def failed(arms: Mapping[str, Arm], runs: Mapping[str, ArmRun], *, first: bool) 
                 f"Its output is in {arms[label].spec.output}. Does the command work without Hotlap?",
             )
     baseline, candidate = runs["baseline"], runs["candidate"]
-    own_end = candidate.status == "failed" and candidate.exit_code == baseline.exit_code
+    own_end = baseline.own_end and candidate.own_end and candidate.exit_code == baseline.exit_code
     if first and baseline.status == "failed" and not own_end:
         raise HotlapError(
-            f"Nothing to prove: the unmodified script {baseline.reason} after {baseline.steps} steps.",
+            f"Nothing to prove: the unmodified script failed after {baseline.steps} steps ({baseline.reason}).",
             f"Its output, traceback included, is in {arms['baseline'].spec.output}.",
         )
 
@@ -81,6 +83,18 @@ def unmatched(pattern: re.Pattern[str], arms: Mapping[str, Arm], runs: SeedRuns)
         head = f"--metric {pattern.pattern!r} matched no number in what the {_name(label)} printed ({output})."
         return [f"{head} Its last lines:" if last else f"{head} It printed nothing.", *(f"| {line}" for line in last)]
     return []
+
+
+def past_notes(runs: SeedRuns) -> list[str]:
+    """Where an arm went on well beyond its stop: what it printed last may be of a later moment than the other's."""
+    told = []
+    for label, run in (("baseline", runs.baseline), ("candidate", runs.candidate)):
+        if run.past_steps > FAR_PAST * run.steps:
+            told.append(
+                f"Seed {runs.seed}: the {_name(label)} made {run.past_steps} steps beyond the {run.steps} before it "
+                "could be stopped: its metric may be of a later moment. Longer runs are stopped more exactly."
+            )
+    return told
 
 
 def neighbours_note(seeds: Sequence[SeedRuns]) -> list[str]:

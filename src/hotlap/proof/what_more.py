@@ -16,16 +16,16 @@ __all__ = ["what_more"]
 def what_more(seeds: Sequence[SeedRuns], found: Verdicts, asked: Asked) -> list[str]:
     """One sentence for each thing that is open; none when all is decided."""
     used = [runs for runs in seeds if usable(runs)]
-    if not used:
-        return ["No seed came through in both arms: nothing was compared."]
     if found.verdict == "refuted":
         return []
+    if not used:
+        return ["No seed came through in both arms: nothing was compared."]
     told = []
     if not found.seeds_differ and found.quality.kind != "bits":
         told.append("Let the seed reach the script: write `{seed}` in the command where it takes its seed.")
     speed = found.speed_verdict if found.time_to_quality is None else found.time_to_quality.verdict
     if speed == "not proved":
-        told.append(_speed(used, found))
+        told.append(_speed(used, found, asked))
     if not found.seeds_differ:
         return told
     if found.metric is None or found.quality.kind == "bits":
@@ -36,11 +36,14 @@ def what_more(seeds: Sequence[SeedRuns], found: Verdicts, asked: Asked) -> list[
     return list(dict.fromkeys(told))
 
 
-def _few(n: int) -> str:
-    return f"{n} seed{'' if n == 1 else 's'} cannot show how runs differ: `--seeds {MIN_LAUNCHES}` or more."
+def _few(n: int, asked: Asked) -> str:
+    seeds = f"{n} seed{'' if n == 1 else 's'}"
+    if asked.seeds >= MIN_LAUNCHES:
+        return f"{seeds} of {asked.seeds} cannot show how runs differ: the notes say what became of the others."
+    return f"{seeds} cannot show how runs differ: `--seeds {MIN_LAUNCHES}` or more."
 
 
-def _speed(used: Sequence[SeedRuns], found: Verdicts) -> str:
+def _speed(used: Sequence[SeedRuns], found: Verdicts, asked: Asked) -> str:
     sooner = found.time_to_quality
     if sooner is not None and sooner.interval is None:
         missing = sum(value is None for value in [*sooner.baseline_s, *sooner.candidate_s])
@@ -52,7 +55,7 @@ def _speed(used: Sequence[SeedRuns], found: Verdicts) -> str:
         values = [b / c for b, c in zip(sooner.baseline_s, sooner.candidate_s, strict=True) if b and c]
         n = len(values)
     if n < MIN_LAUNCHES:
-        return _few(n)
+        return _few(n, asked)
     needed = seeds_for_ratio(values)
     if needed is None:
         return "The plan's gain is too small to be told from how runs differ here."
@@ -66,12 +69,12 @@ def _quality(n: int, found: Verdicts, asked: Asked) -> list[str]:
     if quality.kind == "bits":
         return [] if asked.uncertain else ["The losses of the script were not seen: judge it by `--metric`."]
     if quality.kind == "target":
-        return [_few(n)] if n < 2 else ["Let the runs go on for longer, or ask for a loss that both arms reach."]
+        return [_few(n, asked)] if n < 2 else ["Let the runs go on for longer, or ask for a loss that both arms reach."]
     if quality.delta_frac is None:
         if quality.steps >= MIN_STEPS:
             return []
         return [f"Losses of {MIN_STEPS} steps in both arms are the least: let it run longer, or pass `--metric`."]
-    return [_margin(n, quality.delta_frac, quality.upper_frac, quality.margin_frac, asked.paired)]
+    return [_margin(n, quality.delta_frac, quality.upper_frac, quality.margin_frac, asked)]
 
 
 def _metric(n: int, found: Verdicts, asked: Asked) -> str:
@@ -79,15 +82,15 @@ def _metric(n: int, found: Verdicts, asked: Asked) -> str:
     assert metric is not None
     if metric.delta_frac is None:
         return "Check the pattern of `--metric` against what the script prints."
-    return _margin(n, metric.delta_frac, metric.upper_frac, metric.margin_frac, asked.paired)
+    return _margin(n, metric.delta_frac, metric.upper_frac, metric.margin_frac, asked)
 
 
-def _margin(n: int, delta: float, upper: float | None, margin: float | None, paired: bool) -> str:
+def _margin(n: int, delta: float, upper: float | None, margin: float | None, asked: Asked) -> str:
     if upper is None or margin is None or n < 2:
-        return _few(n)
+        return _few(n, asked)
     if delta >= margin:
         return "The difference itself is beyond the margin: more seeds would rather refute it than prove it."
-    needed = seeds_for_margin(delta, upper, margin, n, paired)
+    needed = seeds_for_margin(delta, upper, margin, n, asked.paired)
     if needed is None:
         return "Seeds differ too much for this margin: state the one that matters to you, `--margin SHARE`."
     return f"About {needed} seeds would decide on quality, if the others come out as these: `--seeds {needed}`."

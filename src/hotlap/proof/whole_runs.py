@@ -20,7 +20,7 @@ from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interv
 from hotlap.proof.student_t import t_quantile
 from hotlap.proof.verdict import same_bits
 from hotlap.records.proof import Quality
-from hotlap.records.seed_proof import ArmRun, MetricQuality, SeedRuns, Stop, TimeToQuality, Word
+from hotlap.records.seed_proof import MetricQuality, SeedRuns, Stop, TimeToQuality, Word
 from hotlap.records.trials import Interval
 
 __all__ = ["Asked", "Verdicts", "conclude", "diverged", "hopeless", "metric_counts", "ratios", "usable"]
@@ -43,6 +43,8 @@ class Asked:
     """Whether two runs of the unmodified script with one seed give the same bits, as far as that is known."""
     uncertain: str = ""
     """Why bits could not be compared, although they differ."""
+    seeds: int = 0
+    """How many were to be run; 0: not known."""
 
     @property
     def paired(self) -> bool:
@@ -72,10 +74,13 @@ class Verdicts:
 
 
 def usable(runs: SeedRuns) -> bool:
-    """Whether both arms came through, or ended in the same way: a script may end with a status of its own."""
+    """Whether both arms came through, or ended in the same way: a script may end with a status of its own.
+
+    One that prints an error, or is killed, has crashed, in whichever arms.
+    """
     one, other = runs.baseline, runs.candidate
     same_end = one.exit_code == other.exit_code and one.steps == other.steps and one.steps > 0
-    return "failed" not in (one.status, other.status) or (one.status == other.status and same_end)
+    return "failed" not in (one.status, other.status) or (one.own_end and other.own_end and same_end)
 
 
 def diverged(runs: SeedRuns) -> bool:
@@ -138,27 +143,13 @@ def _without_spread(quality: Quality, metric: MetricQuality | None) -> tuple[Qua
 
 
 def ratios(used: Sequence[SeedRuns], whole: bool) -> list[float]:
-    """Per seed: the baseline's seconds over the candidate's.
-
-    Of runs that were stopped: seconds after the first step, for the same work (samples, or steps where these are
-    unknown), since a start-up belongs to the whole run.
-    """
+    """Per seed: the baseline's seconds over the candidate's, for the same work."""
     found = []
     for runs in used:
-        one, other = (runs.baseline.run_s, runs.candidate.run_s) if whole else _per_work(runs.baseline, runs.candidate)
+        one, other = runs.compared_s(whole)
         if one > 0 and other > 0:
             found.append(one / other)
     return found
-
-
-def _per_work(one: ArmRun, other: ArmRun) -> tuple[float, float]:
-    """Seconds per sample (or step) after the first step; 0.0 where there is only one."""
-    in_samples = all(run.samples and all(run.samples) for run in (one, other))
-    found = []
-    for run in (one, other):
-        work = sum(run.samples[1:]) if in_samples else run.steps - 1
-        found.append((run.run_s - (run.first_step_s or 0.0)) / work if work > 0 else 0.0)
-    return found[0], found[1]
 
 
 def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:

@@ -28,6 +28,8 @@ class RunRecord:
     notes: list[str] = field(default_factory=list)
     plan_path: str | None = None
     """Where ``speedup`` wrote its plan, or the plan that ``run`` was given."""
+    total_steps: int | None = None
+    """Steps that the user said the script makes."""
     origin: Origin | None = None
     """The code and packages that the run started with; None: a run of an older Hotlap."""
     schema: str = "hotlap.run/1"

@@ -51,10 +51,22 @@ class ArmRun:
     """Samples since the point before; 0: not known."""
     loss: list[float | None] = field(default_factory=list)
     """The step's loss; None: no number. Shorter than ``step``, or empty, where the script's losses were not seen."""
+    past_steps: int = 0
+    """Steps that it made beyond where it was to be stopped, before it was: not in the curve."""
     reached_s: float | None = None
     """When the loss of ``Stop.loss`` was reached."""
     metric: float | None = None
     """Last match of the metric in what the script printed."""
+
+    @property
+    def after_first_s(self) -> float:
+        """Seconds from the end of the first step on."""
+        return self.run_s - (self.first_step_s or 0.0)
+
+    @property
+    def own_end(self) -> bool:
+        """Whether a failed run may have ended as the script wanted: with a status of its own, and no error printed."""
+        return self.status == "failed" and self.reason == f"crashed with exit code {self.exit_code}"
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,20 @@ class SeedRuns:
     candidate: ArmRun
     windows: list[Window] = field(default_factory=list)
     """Turn by turn: the steps alone, periodic work left out."""
+
+    def compared_s(self, whole: bool) -> tuple[float, float]:
+        """Seconds of both arms for the same work, which their speedup is about; 0.0 where there is none.
+
+        ``whole``: of the whole runs. Else, since a start-up belongs to those: per sample after the first step, or per
+        step where samples are unknown.
+        """
+        if whole:
+            return self.baseline.run_s, self.candidate.run_s
+        runs = (self.baseline, self.candidate)
+        in_samples = all(run.samples and all(run.samples) for run in runs)
+        works = [sum(run.samples[1:]) if in_samples else run.steps - 1 for run in runs]
+        one, other = (run.after_first_s / work if work > 0 else 0.0 for run, work in zip(runs, works, strict=True))
+        return one, other
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as xml
 from hotlap.records.check import Check
 from hotlap.report import units
 
-__all__ = ["annotation", "junit", "junit_error", "lines", "markdown"]
+__all__ = ["annotation", "annotation_error", "junit", "junit_error", "lines", "markdown", "markdown_error"]
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -48,14 +48,27 @@ def annotation(found: Check, strict: bool) -> str:
     """A workflow command of GitHub Actions; empty where all is well."""
     if found.verdict == "proved":
         return ""
-    kind = "error" if found.verdict == "refuted" or strict else "warning"
-    text = f"{_claim(found)}: {_ratio(found)}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return _command("error" if found.verdict == "refuted" or strict else "warning", f"{_claim(found)}: {_ratio(found)}")
+
+
+def annotation_error(why: str) -> str:
+    """The same where nothing could be measured."""
+    return _command("error", why)
+
+
+def _command(kind: str, text: str) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return f"::{kind} title=hotlap check::{text[:1].upper()}{text[1:]}"
 
 
 def markdown(found: Check) -> str:
     """For the step's summary."""
     return "\n".join([f"### hotlap check: {found.verdict}", "", *(f"- {line}" for line in lines(found)), ""])
+
+
+def markdown_error(why: str) -> str:
+    """The same where nothing could be measured."""
+    return "\n".join(["### hotlap check: not measured", "", f"- {why}", ""])
 
 
 def junit(found: Check, strict: bool, wall_s: float) -> str:

@@ -64,7 +64,8 @@ def proof_lines(proof: SeedProof) -> list[str]:
     steady = proof.steady
     if steady is not None:
         lines.append(f"steps alone {units.ratio_interval(steady.ratio, steady.low, steady.high)}")
-    lines.append(_quality(proof))
+    if proof.quality.seeds or proof.verdict != "refuted":
+        lines.append(_quality(proof))
     if proof.metric is not None:
         lines.append(_metric(proof.metric, proof.quality.kind == "bits"))
     return lines
@@ -114,17 +115,21 @@ def setup_line(proof: SeedProof) -> str:
         parts.append(f"{units.count(stop.epochs)} epoch{'' if stop.epochs == 1 else 's'}")
     if stop.loss is not None:
         parts.append(f"until loss {units.plain(stop.loss)}")
-    return " · ".join([seeds, how, ", ".join(parts) or "whole runs"])
+    seconds = [] if proof.speedup_of == "whole run" else ["seconds after the first step"]
+    return " · ".join([seeds, how, ", ".join(parts) or "whole runs", *seconds])
 
 
 def seed_cells(proof: SeedProof, runs: SeedRuns) -> list[str]:
-    """Seed, seconds of both arms, their ratio, steps, what became of the metric (or of the loss)."""
+    """Seed, seconds of both arms (of stopped runs: after the first step), their ratio, steps, what became of the metric
+    (or of the loss)."""
     one, other = runs.baseline, runs.candidate
-    ratio = one.run_s / other.run_s if _comparable(one, other) and other.run_s > 0 else None
+    whole = proof.speedup_of == "whole run"
+    before_s, after_s = runs.compared_s(whole)
+    ratio = before_s / after_s if _comparable(one, other) and after_s > 0 else None
     return [
         str(runs.seed),
-        _seconds(one),
-        _seconds(other),
+        _seconds(one, whole),
+        _seconds(other, whole),
         units.ratio(ratio),
         units.count(one.steps)
         if one.steps == other.steps
@@ -137,8 +142,8 @@ def _comparable(one: ArmRun, other: ArmRun) -> bool:
     return "failed" not in (one.status, other.status) and "decided" not in (one.reason, other.reason)
 
 
-def _seconds(run: ArmRun) -> str:
-    return "failed" if run.status == "failed" else units.seconds(run.run_s)
+def _seconds(run: ArmRun, whole: bool) -> str:
+    return "failed" if run.status == "failed" else units.seconds(run.run_s if whole else run.after_first_s)
 
 
 def _ends(proof: SeedProof, runs: SeedRuns) -> str:
@@ -151,7 +156,7 @@ def _ends(proof: SeedProof, runs: SeedRuns) -> str:
     if proof.quality.kind == "bits" and runs.baseline.loss == runs.candidate.loss:
         return "equal bits"
     ends = [units.plain(run.loss[-1]) for run in (runs.baseline, runs.candidate)]
-    return f"loss {ends[0]} → {ends[1]}"
+    return f"last loss {ends[0]} → {ends[1]}"
 
 
 def seed_line(proof: SeedProof) -> str:

@@ -50,7 +50,7 @@ def _header(report: Report, width: int) -> Iterable[Text]:
     left = f"{words.shorten_path(report.brief(report.script), max(20, width // 3))} · {words.machine_line(report)}"
     found = report.findings
     if found is None:
-        yield from spread(left, "nothing measured", width)
+        yield from spread(left, "watched, not diagnosed" if report.verdict else "nothing measured", width)
         return
     facts = [words.throughput_text(found.throughput.samples_per_s, found.throughput.steps_per_s)]
     if found.roof is not None:

@@ -29,6 +29,7 @@ def arm_run(arm: Arm, end: ArmEnd, stop: Stop, metric: re.Pattern[str] | None) -
     rows: list[Step] = [] if trainer is None else trainer.steps
     events: list[Event] = [] if trainer is None else trainer.events
     cut = stops_at(stop, rows, events) if end.status == "stopped" else None
+    past = sum(row.n for row in rows[cut:]) if cut is not None else 0
     rows = rows[:cut]
     ends = awake_s(arm.thaws, [row.t + row.w for row in rows])
     reached = None if stop.loss is None else reached_at(rows, stop.loss)
@@ -44,6 +45,7 @@ def arm_run(arm: Arm, end: ArmEnd, stop: Stop, metric: re.Pattern[str] | None) -
         end_s=ends,
         samples=[row.s for row in rows],
         loss=losses_of(rows),
+        past_steps=past,
         reached_s=None if reached is None else ends[reached],
         metric=None if metric is None else last_match(metric, _printed(arm)),
     )

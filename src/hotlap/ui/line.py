@@ -15,11 +15,12 @@ from hotlap.records.findings import Roof, Throughput
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import Interval
+from hotlap.report.run_words import verdict_of
 from hotlap.ui.shelf import check_folder, read_file, signature
 
 __all__ = ["DOCUMENTS", "Line", "Lines", "reason", "silent_s"]
 
-DOCUMENTS = ("run.json", "findings.json", "proof.json", "guard.json")
+DOCUMENTS = ("run.json", "findings.json", "proof.json", "guard.json", "check.json")
 """What a line is made of."""
 QUIET_S = 60.0
 QUIET_FRAC = 0.002
@@ -42,6 +43,8 @@ class Line:
     steps_per_s: float | None = None
     roof_share: float | None = None
     speedup: Interval | None = None
+    verdict: str = ""
+    """Of a proof or a check: ``proved``, ``not proved`` or ``refuted``."""
     planned: bool = False
     """Whether throughput and share are those of the proved plan, not of the script as it was."""
     drifts: int = 0
@@ -51,7 +54,7 @@ class Line:
     @property
     def text(self) -> str:
         """What the filter looks in."""
-        return " ".join((self.name, self.kind, self.status, self.started, *self.command)).lower()
+        return " ".join((self.name, self.kind, self.status, self.verdict, self.started, *self.command)).lower()
 
 
 class Lines:
@@ -129,8 +132,8 @@ def _read(folder: RunFolder) -> Line:
 
 def _measured(line: Line, folder: RunFolder) -> Line:
     """The same with its numbers: those of the proved plan where there is one, else of the script as it was."""
-    found, proof, guard = (_object(folder, name) for name in DOCUMENTS[1:])
-    more: dict[str, Any] = {}
+    found, proof, guard, check = (_object(folder, name) for name in DOCUMENTS[1:])
+    more: dict[str, Any] = {"verdict": verdict_of(check)} if check is not None else {}
     if found is not None:
         throughput = _part(found, "throughput", Throughput, "findings.json")
         more |= {"samples_per_s": throughput.samples_per_s, "steps_per_s": throughput.steps_per_s}
@@ -141,6 +144,7 @@ def _measured(line: Line, folder: RunFolder) -> Line:
         more["speedup"] = (
             speedup if speedup is not None and speedup.low < speedup.high else None
         )  # else nothing to prove
+        more["verdict"] = verdict_of(proof) if more["speedup"] is not None else ""
         if proof.get("claimed") is True:
             per_s = _part(proof, "samples_per_s", float | None, "proof.json")
             share = _part(proof, "roof_share", float | None, "proof.json")

@@ -106,7 +106,7 @@ class States:
         if name not in self._earlier:
             if len(self._earlier) >= LONGEST_KNOWN:
                 self._earlier.clear()
-            self._earlier[name] = look_back(run.command, folder.path.parent, folder, _check)
+            self._earlier[name] = look_back(run.command, folder.path.parent, folder, _check, run.total_steps)
         return self._earlier[name]
 
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from hotlap.report import units
 from hotlap.report.keep import command_text
+from hotlap.report.run_words import drift_words, ended_words
 from hotlap.report.view import Report
 from hotlap.ui.line import Line
 
-__all__ = ["MOST_ROWS", "Row", "matching", "newest_first", "row", "script_title", "status_words"]
+__all__ = ["MOST_ROWS", "PROVED", "Row", "matching", "newest_first", "row", "script_title", "status_words"]
 
+PROVED = "proved"
 MOST_ROWS = 400
 """Rows of one page; the filter looks in all runs."""
 
@@ -58,15 +60,16 @@ def status_words(status: str, exit_code: int | None, silent_s: float | None) -> 
     if status == "running":
         return ("running", "now") if silent_s is None else (f"running, silent for {units.seconds(silent_s)}", "warn")
     if status == "finished" and exit_code:
-        return f"finished, exit code {exit_code}", "warn"
+        return ended_words(status, exit_code), "warn"
     return status, {"finished": "good", "interrupted": "warn"}.get(status, "bad")
 
 
 def row(line: Line, silent_s: float | None) -> Row:
     """A run's row."""
     status, css = status_words(line.status, line.exit_code, silent_s)
-    if line.drifts:
-        status += f", {line.drifts} drift{'' if line.drifts == 1 else 's'}"
+    status += drift_words(line.drifts)
+    if line.verdict not in ("", PROVED):
+        status, css = f"{status}, {line.verdict}", "warn" if css == "good" else css
     per_s = line.samples_per_s if line.samples_per_s is not None else line.steps_per_s
     speedup = line.speedup
     return Row(

@@ -9,8 +9,9 @@ from hotlap.report import chart_phases, units, words
 from hotlap.report.chart_phases import Segment
 from hotlap.report.chart_steps import step_times
 from hotlap.report.guard_words import alarm_note
+from hotlap.ui.line import Line
 from hotlap.ui.run_state import RunState
-from hotlap.ui.show_list import status_words
+from hotlap.ui.show_list import PROVED, status_words
 
 __all__ = ["now", "shown"]
 
@@ -77,18 +78,13 @@ def _facts(state: RunState) -> list[tuple[str, str, str]]:
         step_s = throughput.step_s if throughput is not None else None
         pace = words.throughput_text(throughput.samples_per_s, throughput.steps_per_s) if throughput else units.NONE
         share = found.roof.share if found is not None and found.roof is not None else None
-    speedup = state.line.speedup
     steps = status.steps or (throughput.steps_seen if throughput is not None else None)
     return [
         ("pace", "Throughput lately" if live else "Throughput", pace),
         ("step", "Step time lately" if live else "Step time", units.seconds(step_s)),
         ("roof", "Share of the roof", units.share(share)),
         ("plan", "With the plan", _planned(state)),
-        (
-            "speedup",
-            "Speedup",
-            units.ratio_interval(speedup.ratio, speedup.low, speedup.high) if speedup else units.NONE,
-        ),
+        ("speedup", "Speedup", _speedup(state.line)),
         ("steps", "Steps", units.count(steps)),
         ("trained", "Trained for", units.seconds(status.train_s or None)),
         ("left", "Time left", units.seconds(status.left_s if not state.ended else None)),
@@ -96,6 +92,13 @@ def _facts(state: RunState) -> list[tuple[str, str, str]]:
         ("device", "Device", _device(state)),
         ("wall", "Hotlap took", units.seconds(run.wall_s)),
     ]
+
+
+def _speedup(line: Line) -> str:
+    if line.speedup is None:
+        return units.NONE
+    told = units.ratio_interval(line.speedup.ratio, line.speedup.low, line.speedup.high)
+    return told if line.verdict in ("", PROVED) else f"{told}, {line.verdict}"
 
 
 def _planned(state: RunState) -> str:

@@ -71,6 +71,7 @@ def execute(args: argparse.Namespace) -> int:
     except HotlapError as err:
         if args.junit is not None:
             write_atomic(args.junit, check_words.junit_error(command, err.what, time.monotonic() - started))
+        _tell_github(check_words.annotation_error(err.what), check_words.markdown_error(err.what))
         raise
     finally:
         run.wall_s = time.monotonic() - started
@@ -83,13 +84,17 @@ def _tell(found: Check, folder: RunFolder, args: argparse.Namespace, wall_s: flo
     publish(load_report(folder), folder, args.json)
     if args.junit is not None:
         write_atomic(args.junit, check_words.junit(found, args.strict, wall_s))
-    annotation = check_words.annotation(found, args.strict)
+    _tell_github(check_words.annotation(found, args.strict), check_words.markdown(found))
+
+
+def _tell_github(annotation: str, markdown: str) -> None:
+    """In a job of GitHub Actions: a line at the commit, and the step's summary."""
     if os.environ.get("GITHUB_ACTIONS") == "true" and annotation:
         print(annotation)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:
             with open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(check_words.markdown(found) + "\n")
+                file.write(markdown + "\n")
         except OSError as err:  # the verdict stands all the same
             print(f"hotlap: cannot write the summary {summary} (GITHUB_STEP_SUMMARY): {err.strerror}.", file=sys.stderr)

@@ -60,6 +60,8 @@ def execute(args: argparse.Namespace) -> int:
         say(f"{line} (your files are not changed)")
     folder, run = new_run(NAME, command, args.runs, plan.moves)
     run.plan_path = str(args.plan) if args.plan is not None else None
+    run.total_steps = args.total_steps
+    folder.write("run.json", run)
     code: int | None = None
     try:
         with ExitStack() as ends:  # each is done, whatever the others raise

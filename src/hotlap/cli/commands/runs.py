@@ -13,6 +13,7 @@ from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, list_runs
 from hotlap.report import units
+from hotlap.report.run_words import drift_words, ended_words, verdict_of
 from hotlap.report.saved import load_report
 
 NAME = "runs"
@@ -35,7 +36,7 @@ def execute(args: argparse.Namespace) -> int:
         return 0
     table = Table(box=None, pad_edge=False)
     for title in ("run", "kind", "status", "before", "speedup", "command"):
-        table.add_column(title, overflow="fold")
+        table.add_column(title, overflow="fold", no_wrap=title == "run")  # the name is what other commands take
     for folder in folders:
         try:
             run = folder.read("run.json", RunRecord)
@@ -47,8 +48,12 @@ def execute(args: argparse.Namespace) -> int:
         assert run is not None
         before = units.per_s(report.before) if report.before is not None else ""
         speedup = units.ratio(report.speedup.ratio) if report.speedup is not None else ""
-        drifts = len(guarded.alarms) if guarded is not None else 0
-        status = f"{run.status}, {drifts} drift{'' if drifts == 1 else 's'}" if drifts else run.status
+        if not before and guarded is not None and guarded.train_s > 0:
+            before = units.per_s((guarded.samples or guarded.steps) / guarded.train_s)
+        status = ended_words(run.status, run.exit_code) + drift_words(len(guarded.alarms) if guarded is not None else 0)
+        judged = report.seed_proof or report.check or (report.proof if report.speedup is not None else None)
+        word = verdict_of(vars(judged)) if judged is not None else ""
+        status += f", {word}" if word not in ("", "proved") else ""
         table.add_row(folder.path.name, run.kind, status, before, speedup, " ".join(run.command))
     out.print(table)
     return 0

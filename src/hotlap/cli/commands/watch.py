@@ -33,30 +33,32 @@ EVERY_S = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap watch``."""
-    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's folder or name (default: the newest)")
+    parser.add_argument("run", metavar="RUN", nargs="?", help="a run's folder or name (default: the newest to watch)")
     parser.add_argument("--runs", metavar="DIR", type=Path, help="where runs are kept (default: .hotlap)")
     parser.add_argument("--once", action="store_true", help="print one line and end")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Follow the run's timeline and redraw until the run has ended."""
-    folder = find_run(args.run, args.runs)
+    folder = find_run(args.run, args.runs, _watchable)
     follower = _follower(folder)
     run = _record(folder)
-    earlier = look_back(run.command, folder.path.parent, folder)
+    earlier = look_back(run.command, folder.path.parent, folder, total=run.total_steps)
     script = script_title(run.command)
     out = console(stderr=False)
     if args.once or not out.is_terminal:
         while follower.poll():
             pass
-        out.print(status_line(shown(_status(folder, follower, earlier), script)), soft_wrap=True, markup=False)
+        line = status_line(shown(_status(folder, follower, earlier), script))
+        ended = "" if run.status == "running" else f" · {_ended(run)}"
+        out.print(line + ended, soft_wrap=True, markup=False)
         return 0
     try:
         with Live(console=out, auto_refresh=False) as live:
             while True:
                 news = follower.poll()
                 run = _record(folder)
-                ended = "" if run.status == "running" else f"{run.status}, exit code {run.exit_code}"
+                ended = "" if run.status == "running" else _ended(run)
                 live.update(panel(shown(_status(folder, follower, earlier), script, ended)), refresh=True)
                 if ended and not news:
                     return 0
@@ -65,9 +67,17 @@ def execute(args: argparse.Namespace) -> int:
         return 0
 
 
+def _ended(run: RunRecord) -> str:
+    return f"{run.status}, exit code {run.exit_code}"
+
+
+def _watchable(folder: RunFolder) -> bool:
+    return (folder.path / "timelines" / "run").is_dir()
+
+
 def _follower(folder: RunFolder) -> Follower:
     timelines = folder.path / "timelines" / "run"
-    if not timelines.is_dir():
+    if not _watchable(folder):
         raise HotlapError(
             f"{folder.path.name} has no timeline of a whole run.",
             "`hotlap watch` follows `hotlap run` and `hotlap diagnose`; a lap shows its own progress.",
