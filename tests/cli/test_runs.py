@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from hotlap.cli.main import main
+from hotlap.records.guard import GuardRecord
+from hotlap.records.proof import Proof, Quality
 from hotlap.records.run import RunRecord
+from hotlap.records.trials import Interval
 from hotlap.testing.run_folders import made_run
 
 
@@ -19,3 +22,24 @@ def test_brackets_of_a_command_are_text(
     made_run(tmp_path, "20260301-101500-train", RunRecord("run", command, "2026-03-01 10:15:00", status="finished"))
     assert main(["runs", "--runs", str(tmp_path)]) == 0
     assert "train.py [/data/a] [resnet,vit] :rocket:" in capsys.readouterr().out
+
+
+def test_how_a_run_ended_and_what_is_not_proved_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On 80 columns too, where a run's name, which other commands take, stays in one piece."""
+    monkeypatch.setenv("COLUMNS", "80")
+    command = ["python", "train.py", "--a-rather-long-option", "value"]
+    killed = RunRecord("run", command, "2026-03-01 10:15:00", status="finished", exit_code=137)
+    folder = made_run(tmp_path, "20260301-101500-train-of-mine", killed)
+    folder.write("guard.json", GuardRecord(500, 4000, 10.0))
+    tried = RunRecord("speedup", command, "2026-03-01 10:20:00", status="finished", exit_code=0)
+    folder = made_run(tmp_path, "20260301-102000-train-of-mine", tried)
+    quality = Quality("proved", "bits", "Losses are equal bit for bit.")
+    folder.write("proof.json", Proof(Interval(1.1, 0.9, 1.3), quality, claimed=False))
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    first, second = (told[told.index(f"{name}-train-of-mine") :] for name in ("20260301-101500", "20260301-102000"))
+    words = " ".join(first[: first.index("20260301-102000")].split())
+    assert "137" in words and "400" in words and "exit" in words
+    assert "proved" in second and "not" in second and "1.1x" in second

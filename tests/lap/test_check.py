@@ -117,9 +117,12 @@ def test_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         find_revision("main")
 
 
-def test_what_cannot_be_measured_is_an_error_of_the_junit_file(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_measured_is_an_error_of_the_junit_file_and_of_the_job(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(repository / "summary.md"))
+
     def fail(*_: object) -> Check:
         raise HotlapError("in the working tree, it <crashed>.")
 
@@ -127,6 +130,8 @@ def test_what_cannot_be_measured_is_an_error_of_the_junit_file(
     assert main(["check", "--against", "main", "--junit", "j.xml", "--", sys.executable, "train.py"]) == 1
     error = xml.parse(repository / "j.xml").find("testcase/error")
     assert error is not None and "it <crashed>" in str(error.get("message"))
+    assert capsys.readouterr().out == "::error title=hotlap check::In the working tree, it <crashed>.\n"
+    assert "hotlap check: not measured" in (repository / "summary.md").read_text()
 
 
 def test_a_summary_that_cannot_be_written_changes_no_verdict(

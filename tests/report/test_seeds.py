@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +62,15 @@ def test_the_terminal_says_the_verdict_the_numbers_and_what_to_type() -> None:
     assert "Losses are equal bit for bit over 3 steps in 3 seeds" in text
     assert "hotlap run --plan 'my fast.yaml' -- python train.py '{seed}'" in text
     assert max(map(len, printed(report(proof()), 60).splitlines())) <= 60
+
+
+def test_seconds_and_ratios_of_stopped_runs_are_those_of_the_verdict() -> None:
+    """Both from the first step on: a start-up of 38 s beside 2 s of steps would make the table say something else."""
+    one, other = (arm(s, status="stopped", first_step_s=38.0) for s in (42.0, 40.0))
+    cut = SeedRuns(1, ["python"], "baseline", True, one, other)
+    text = printed(report(proof(seeds=[cut], speedup_of="after the first step")))
+    assert "seconds after the first step" in text and "42" not in text
+    assert re.search(r"4\.00? s +2\.00? s +2\.0x", text), text
 
 
 def test_what_is_not_proved_says_what_would_decide_it() -> None:

@@ -15,8 +15,10 @@ from ui_client import Client
 
 from hotlap.records.findings import Where
 from hotlap.records.guard import Alarm, GuardRecord
+from hotlap.records.proof import Proof, Quality
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
+from hotlap.records.trials import Interval
 from hotlap.testing.run_folders import made_findings, made_run, made_timeline
 
 NAME = "20260301-101500-train"
@@ -53,6 +55,16 @@ def test_the_list_is_newest_first_with_numbers_in_words(client: Client) -> None:
     own = client.page("/run/20260401-000000-fast")
     assert "800 samples/s, 83 % of the roof" in own and "2.5x [2.4, 2.6]" in own and "320 samples/s" in own
     assert "33 %" in text and "--data clips" in text and ">finished<" in text
+
+
+def test_a_speedup_that_is_not_proved_and_a_check_that_is_refuted_are_not_shown_as_results(client: Client) -> None:
+    tried = made_run(client.root, "20260401-000000-tried", record("speedup"))
+    quality = Quality("proved", "bits", "Losses are equal bit for bit.")
+    tried.write("proof.json", Proof(Interval(1.1, 0.9, 1.3), quality, claimed=False))
+    made_run(client.root, "20260402-000000-check", record("check")).write("check.json", {"verdict": "refuted"})
+    text = client.page("/")
+    assert "finished, not proved" in text and "finished, refuted" in text and ">finished<" not in text
+    assert "1.1x [0.9, 1.3], not proved" in client.page("/run/20260401-000000-tried")
 
 
 def test_the_filter_of_the_server_looks_in_command_kind_and_status(client: Client) -> None:
