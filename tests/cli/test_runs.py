@@ -42,4 +42,4 @@ def test_how_a_run_ended_and_what_is_not_proved_is_told(
     first, second = (told[told.index(f"{name}-train-of-mine") :] for name in ("20260301-101500", "20260301-102000"))
     words = " ".join(first[: first.index("20260301-102000")].split())
     assert "137" in words and "400" in words and "exit" in words
-    assert "proved" in second and "not" in second and "1.1x" in second
+    assert "proved" in second and "not" in second and "1.10x" in second

@@ -70,7 +70,7 @@ def test_seconds_and_ratios_of_stopped_runs_are_those_of_the_verdict() -> None:
     cut = SeedRuns(1, ["python"], "baseline", True, one, other)
     text = printed(report(proof(seeds=[cut], speedup_of="after the first step")))
     assert "seconds after the first step" in text and "42" not in text
-    assert re.search(r"4\.00? s +2\.00? s +2\.0x", text), text
+    assert re.search(r"4\.00? s +2\.00? s +2\.00x", text), text
 
 
 def test_what_is_not_proved_says_what_would_decide_it() -> None:
