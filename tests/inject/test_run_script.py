@@ -119,6 +119,32 @@ def test_signals_that_are_meant_for_the_script_reach_it_and_none_ends_hotlap(nam
     assert done.returncode == 10 + reach, done.stderr
 
 
+EARLY = """
+import os, signal, subprocess, sys
+from hotlap.inject import run_script
+number = getattr(signal, "SIG" + sys.argv[1])
+popen = subprocess.Popen
+def slow(*args, **kwargs):
+    process = popen(*args, **kwargs)
+    process.stdout.readline()  # it has set its handler
+    os.kill(os.getpid(), number)  # while Hotlap is still about to start it
+    return process
+run_script.subprocess.Popen = lambda *args, **kwargs: slow(*args, **kwargs, stdout=subprocess.PIPE)
+script = ("import signal, sys, time\\nsignal.signal(int(sys.argv[1]), lambda *_: sys.exit(7))\\n"
+          "print(flush=True)\\ntime.sleep(float(sys.argv[2]))\\n")
+sys.exit(run_script.run_script([sys.executable, "-c", script, str(int(number)), sys.argv[2]], os.environ))
+"""
+
+
+@pytest.mark.parametrize(("name", "sleep_s", "code"), [("TERM", "30", 7), ("INT", "0.1", 0)])
+def test_a_signal_that_comes_while_the_script_starts_is_not_lost_and_ends_nobody(
+    name: str, sleep_s: str, code: int
+) -> None:
+    command = [sys.executable, "-c", EARLY, name, sleep_s]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+
+
 @pytest.mark.parametrize(("text", "why", "hint"), [("echo hello\n", "Exec format error", "what runs it"),
                                                   ("#!/no/such/sh\n", "No such file", "")])  # fmt: skip
 def test_a_command_that_cannot_be_executed(tmp_path: Path, text: str, why: str, hint: str) -> None:

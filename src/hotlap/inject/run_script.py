@@ -102,23 +102,23 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
     :data:`PASSED_ON` is passed on to the script, :data:`THE_TERMINALS` reaches it by itself. Hotlap stays until the
     script has ended. ``on_start`` is told the script's process id. HotlapError when the command cannot be executed.
     """
-    own = os.getpid()
+    early: list[int] = []
+    # from before the start: a signal may come in the script's first moment. What is ignored (nohup) stays so for it
+    heard = [n for n in (*PASSED_ON, *THE_TERMINALS) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {n: signal.signal(n, lambda number, _: early.append(number)) for n in heard}
     try:
-        process = subprocess.Popen(list(command), env=dict(env), preexec_fn=lambda: _die_with(own))
-    except OSError as err:
-        hint = "It has no first line `#!…`: name what runs it, e.g. `bash` or `python`, before it."
-        raise HotlapError(
-            f"The command {command[0]!r} cannot be executed: {err.strerror}.",
-            hint if err.errno == errno.ENOEXEC else "",
-            EXIT_USAGE,
-        ) from err
+        process = _started(command, env)
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        process.send_signal(number)
+        def pass_on(number: int, frame: FrameType | None) -> None:
+            process.send_signal(number)
 
-    before = {n: signal.signal(n, pass_on) for n in PASSED_ON}
-    before |= {n: signal.signal(n, signal.SIG_IGN) for n in THE_TERMINALS}
-    try:
+        for number in PASSED_ON:
+            before.setdefault(number, signal.signal(number, pass_on))
+        for number in THE_TERMINALS:
+            before.setdefault(number, signal.signal(number, signal.SIG_IGN))
+        for number in early:
+            if number in PASSED_ON:
+                process.send_signal(number)
         if on_start is not None:
             on_start(process.pid)
         code = process.wait()
@@ -126,3 +126,16 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
         for number, handler in before.items():
             signal.signal(number, handler)
     return code if code >= 0 else 128 - code
+
+
+def _started(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    own = os.getpid()
+    try:
+        return subprocess.Popen(list(command), env=dict(env), preexec_fn=lambda: _die_with(own))
+    except OSError as err:
+        hint = "It has no first line `#!…`: name what runs it, e.g. `bash` or `python`, before it."
+        raise HotlapError(
+            f"The command {command[0]!r} cannot be executed: {err.strerror}.",
+            hint if err.errno == errno.ENOEXEC else "",
+            EXIT_USAGE,
+        ) from err
