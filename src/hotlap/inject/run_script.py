@@ -116,9 +116,9 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
             before.setdefault(number, signal.signal(number, pass_on))
         for number in THE_TERMINALS:
             before.setdefault(number, signal.signal(number, signal.SIG_IGN))
-        for number in early:
-            if number in PASSED_ON:
-                process.send_signal(number)
+        for came in early:
+            if came in PASSED_ON:
+                process.send_signal(came)
         if on_start is not None:
             on_start(process.pid)
         code = process.wait()
