@@ -77,7 +77,7 @@ def launches_needed(n: int, folder: Path | None, seed: int) -> dict[str, int | N
         found[noise.name] = None
         for pairs in PAIRS:
             g = np.random.default_rng(seed)
-            setup = Setup(noise, 1.03, pairs=pairs, budget_s=enough_budget_s(pairs))
+            setup = Setup(noise, 1.03, pairs=pairs, budget_s=enough_budget_s(pairs), budget_asked=True)
             if sum(one_lap(setup, g).claimed for _ in range(n)) >= SEEN * n:
                 found[noise.name] = pairs
                 break

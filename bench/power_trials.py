@@ -47,6 +47,8 @@ class Setup:
     """Share of windows that neighbours spoil."""
     pairs: int = Options([]).seeds
     budget_s: float = Options([]).budget_s
+    budget_asked: bool = False
+    """Whether the budget is the user's: then nothing is lent."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,8 @@ class Simulated:
 
     @property
     def lendable_s(self) -> float:
-        """As in Session, with the default budget; one of another length is the user's."""
-        return 0.0 if self.setup.budget_s != Options([]).budget_s else MOST_LENT * self.setup.budget_s - self.lent_s
+        """As in Session."""
+        return 0.0 if self.setup.budget_asked else MOST_LENT * self.setup.budget_s - self.lent_s
 
     def lend(self, seconds: float) -> None:
         """As in Session."""

@@ -21,12 +21,13 @@ from hotlap.records.plan import Plan
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
 from hotlap.records.timeline import Timeline, training_timeline
+from hotlap.report.saved import CHECK, SEEDS
 
 __all__ = ["compare", "compare_folders"]
 
 OWN = "run"
 """The folder of the timelines of a run that was watched to its own end."""
-JUDGED = ("prove", "check")
+JUDGED = (SEEDS, CHECK)
 """Kinds of runs that are comparisons themselves."""
 
 

@@ -11,14 +11,13 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from hotlap.cli.prepare import script_title
 from hotlap.guard.earlier import look_back
 from hotlap.guard.guard import Guard, Wishes
 from hotlap.guard.hook import Hook
 from hotlap.guard.metrics import MetricsServer, exposition
-from hotlap.guard.status import Earlier, Status
+from hotlap.guard.status import Status
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
 from hotlap.report.guard_status import Shown, status_line
@@ -88,7 +87,7 @@ def guard_for(args: argparse.Namespace, folder: RunFolder, machine: Machine, com
     if args.no_guard:
         return None
     script = script_title(command)
-    earlier = _earlier(args.runs, folder, command, args.total_steps)
+    earlier = look_back(command, args.runs, folder, total=args.total_steps)
 
     def print_status(status: Status) -> None:
         if status.steps:
@@ -113,8 +112,3 @@ def guard_for(args: argparse.Namespace, folder: RunFolder, machine: Machine, com
     if guard.address is not None:
         say(f"metrics at {guard.address}")
     return guard
-
-
-def _earlier(root: Path | None, folder: RunFolder, command: list[str], total: int | None) -> Earlier:
-    found = look_back(command, root, folder)
-    return Earlier(found.roof, total if total is not None else found.steps)

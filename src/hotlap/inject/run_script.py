@@ -112,10 +112,9 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
         def pass_on(number: int, frame: FrameType | None) -> None:
             process.send_signal(number)
 
-        for number in PASSED_ON:
-            before.setdefault(number, signal.signal(number, pass_on))
-        for number in THE_TERMINALS:
-            before.setdefault(number, signal.signal(number, signal.SIG_IGN))
+        for number in (*PASSED_ON, *THE_TERMINALS):
+            handler = signal.signal(number, pass_on if number in PASSED_ON else signal.SIG_IGN)
+            before.setdefault(number, handler)  # of those heard, what was there before is known
         for came in early:
             if came in PASSED_ON:
                 process.send_signal(came)
@@ -123,8 +122,8 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
             on_start(process.pid)
         code = process.wait()
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)
     return code if code >= 0 else 128 - code
 
 

@@ -21,9 +21,9 @@ Interval over launches. Two launches of one program differ for their whole life 
 library's allocator has learned), which no number of windows shows (Mytkowicz et al., "Producing wrong data without
 doing anything obviously wrong!", ASPLOS 2009; Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
 From three pairs of launches on, each gives one value, the mean of its pairs, and Student's t on these values holds
-everything that varies, between launches and within. Their number does not depend on what they show. With fewer
-launches an allowance stands in for what was not measured: ``WITHIN_A_TRIAL_FRAC`` where the answer only steers a
-search, ``UNKNOWN_LAUNCH_FRAC`` where something is claimed.
+everything that varies, between launches and within. Whoever looks at the launches more than once gives each look a
+level of its own (lap/launches). With fewer launches an allowance stands in for what was not measured:
+``WITHIN_A_TRIAL_FRAC`` where the answer only steers a search, ``UNKNOWN_LAUNCH_FRAC`` where something is claimed.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 from hotlap.report.guard_status import panel, status_line
+from hotlap.report.run_words import ended_words
 
 NAME = "watch"
 HELP = "show how a run goes, from another terminal"
@@ -50,7 +51,7 @@ def execute(args: argparse.Namespace) -> int:
         while follower.poll():
             pass
         line = status_line(shown(_status(folder, follower, earlier), script))
-        ended = "" if run.status == "running" else f" · {_ended(run)}"
+        ended = "" if run.status == "running" else f" · {ended_words(run.status, run.exit_code)}"
         out.print(line + ended, soft_wrap=True, markup=False)
         return 0
     try:
@@ -58,17 +59,13 @@ def execute(args: argparse.Namespace) -> int:
             while True:
                 news = follower.poll()
                 run = _record(folder)
-                ended = "" if run.status == "running" else _ended(run)
+                ended = "" if run.status == "running" else ended_words(run.status, run.exit_code)
                 live.update(panel(shown(_status(folder, follower, earlier), script, ended)), refresh=True)
                 if ended and not news:
                     return 0
                 time.sleep(EVERY_S)
     except KeyboardInterrupt:
         return 0
-
-
-def _ended(run: RunRecord) -> str:
-    return f"{run.status}, exit code {run.exit_code}"
 
 
 def _watchable(folder: RunFolder) -> bool:
