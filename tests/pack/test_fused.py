@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 import torch
 from pack_support import mixed
 
-from hotlap.pack import Clip, Image, Loader, LoaderSettings, Pack, fused, kernel
+from hotlap.pack import Clip, Image, Loader, LoaderSettings, Pack, fused, kernel, openmp
 
 Make = Callable[..., Pack]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -106,3 +108,34 @@ def test_a_part_of_a_large_batch_has_the_same_bits(layout: torch.memory_format, 
     wanted = wanted + numbers[1][:, None, None]
     wanted[:2] = wanted[:2].flip(-1)
     assert torch.equal(found[0], wanted)
+
+
+TEAM = """
+import os, time, torch
+from hotlap.pack import Image, Loader, LoaderSettings, Shuffle, kernel
+assert kernel.ready(wait=True)
+torch.set_num_threads(3)
+threads = lambda: len(os.listdir("/proc/self/task"))
+views = {"image": Image((112, 96), flip=0.5)}
+before = threads()
+made = {}
+for mode in ("background", "inline"):
+    loader = Loader(FOLDER, 40, views, settings=LoaderSettings(mode=mode, threads=1))
+    made[mode] = [b["image"].numpy().copy() for b in loader]
+    loader.close()
+    time.sleep(0.3)  # the system takes a moment to bury a thread that was joined
+    print(threads() - before)
+assert all((a == b).all() for a, b in zip(made["background"], made["inline"], strict=True))
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(not openmp.team_functions(), reason="torch has no OpenMP library that is known here")
+def test_inline_a_batch_is_made_by_torchs_own_team(make: Make) -> None:
+    rng = np.random.default_rng(0)
+    pack = make([{"image": rng.integers(0, 256, (3, 128, 100), dtype=np.uint8)} for _ in range(120)])
+    code = TEAM.replace("FOLDER", repr(str(pack.folder)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    alone, team = map(int, done.stdout.split())
+    assert (alone, team) == (0, 2), "in the background one thread alone; inline torch's own and two more"

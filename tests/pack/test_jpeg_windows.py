@@ -108,3 +108,10 @@ def test_another_library_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, value)
             assert jpeg_windows._functions.__wrapped__() is None
+
+
+def test_what_is_damaged_is_found_by_whichever_thread_meets_it() -> None:
+    contents = [photo(40, 30) for _ in range(24)]
+    for damaged in (23, 17, 2):
+        contents[damaged] = contents[damaged][:40]
+        assert windows(contents, (16, 16), np.zeros(24), np.zeros(24))[0] == damaged, "the first of them"

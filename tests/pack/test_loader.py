@@ -28,6 +28,7 @@ from hotlap.pack import (
     Tuples,
     as_is,
 )
+from hotlap.pack.placement import Placement
 from hotlap.pack.threads import one_thread
 from hotlap.records.errors import HotlapError
 
@@ -178,18 +179,48 @@ def test_threads_and_placement_do_not_change_batches(make: Make) -> None:
     pack = make(pictures(40))
     views = {"image": Image((8, 8), flip=0.5)}
     runs = [snapshot(epochs(Loader(pack, 8, views, settings=LoaderSettings(mode=mode, threads=n)), 12))
-            for mode, n in (("inline", 1), ("background", 3), ("auto", 1))]  # fmt: skip
-    assert runs[0] == runs[1] == runs[2]
+            for mode, n in (("inline", 1), ("background", 3), ("auto", 1), ("auto", None))]  # fmt: skip
+    assert runs[0] == runs[1] == runs[2] == runs[3]
+
+
+def placed(placement: Placement, wall_s: Callable[[int], float], waited_s: Callable[[int], float]) -> int:
+    """The number of threads that is found best, of a training whose batches take this long with so many threads."""
+    for _ in range(400):
+        placement.note(wall_s(placement.threads), waited_s(placement.threads))
+    assert placement.decided
+    return placement.threads
 
 
 def test_auto_decides_by_the_times_it_is_told() -> None:
-    from hotlap.pack.placement import Placement
+    for better in (1, 0):
+        assert (
+            placed(Placement("auto"), lambda n, better=better: 0.010 if n == better else 0.013, lambda n: 0) == better
+        )
 
-    for better in (True, False):
-        placement = Placement("auto")
-        for _ in range(200):
-            placement.note(0.010 if placement.background == better else 0.013)
-        assert placement.decided and placement.background == better
+
+def test_more_threads_where_the_training_waits_and_they_pay() -> None:
+    def decoding(threads: int) -> float:  # inline 12 ms, in the background 24 ms of work beside a step of 4 ms
+        return max(0.004, 0.024 / threads) if threads else 0.016
+
+    assert placed(Placement("auto", most=8), decoding, lambda n: decoding(n) - 0.004) == 8
+    assert placed(Placement("background", most=3), decoding, lambda n: decoding(n) - 0.004) == 3
+    assert placed(Placement("auto", threads=1, most=8), decoding, lambda n: decoding(n) - 0.004) == 0, "as was asked"
+    assert placed(Placement("auto", most=8), lambda n: 0.004 if n else 0.016, lambda n: 0.0) == 1, "it never waits"
+    crowded = [0.020, 0.016, 0.018, 0.018, 0.018]  # two threads take the cores that the training wants
+    assert placed(Placement("auto", most=4), lambda n: crowded[n], lambda n: 0.008) == 1
+
+
+def test_threads_are_added_while_batches_lie_ready(make: Make) -> None:
+    pack = make(pictures(40))
+    views = {"image": Image((8, 8), flip=0.5)}
+    wanted = snapshot(epochs(Loader(pack, 8, views, settings=INLINE), 12))
+    loader = Loader(pack, 8, views, settings=LoaderSettings(mode="background", threads=1))
+    found = []
+    for number, batch in enumerate(epochs(loader, 12)):
+        found.append(batch)
+        loader.placement.threads = (1, 3, 0, 2)[number % 4]
+    assert snapshot(iter(found)) == wanted
+    loader.close()
 
 
 def test_a_batch_that_is_kept_is_not_overwritten(make: Make) -> None:

@@ -20,7 +20,6 @@ from hotlap.pack.read_ahead import ReadAhead
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.ring import Ring, Slot
 from hotlap.pack.settings import LoaderSettings
-from hotlap.pack.threads import one_thread
 from hotlap.pack.views.contract import Filler, View
 from hotlap.records.errors import HotlapError
 
@@ -103,13 +102,12 @@ class BatchMaker:
             else:
                 chosen, draws = turned
         batch: dict[str, Any] = {}
-        with one_thread():
-            for (name, filler), buffers in zip(self._fillers.items(), slot.buffers, strict=True):
-                if not self._is_flipped[name]:
-                    batch |= filler.fill(buffers, chosen, draws, 0)
-                    continue
-                filled = filler.fill(buffers, *turned, flipped)
-                batch |= filled if back is None else {k: _in_order(value, back) for k, value in filled.items()}
+        for (name, filler), buffers in zip(self._fillers.items(), slot.buffers, strict=True):
+            if not self._is_flipped[name]:
+                batch |= filler.fill(buffers, chosen, draws, 0)
+                continue
+            filled = filler.fill(buffers, *turned, flipped)
+            batch |= filled if back is None else {k: _in_order(value, back) for k, value in filled.items()}
         batch.setdefault("row", torch.from_numpy(chosen))
         return batch, slot
 

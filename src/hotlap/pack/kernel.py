@@ -1,8 +1,9 @@
 """The optional kernel: what numpy, torch and zlib do in several passes or slowly, in C.
 
-``windows.c``, ``jpeg.c`` and ``crc32.c`` are compiled by the machine's own C compiler (the one that torch.compile needs
-too), once, into the user's cache folder. Nobody waits for that: batches are made in torch until it is there, and with
-the same bits after. Without a compiler, or with HOTLAP_FUSED=0, all is torch; :func:`state` says which.
+``windows.c``, ``jpeg.c`` (both by the threads of ``team.c``) and ``crc32.c`` are compiled by the machine's own
+compiler (the one that torch.compile needs too), once, into the user's cache folder. Nobody waits for that: batches are
+made in torch until it is there, and with the same bits after. Without a compiler, or with HOTLAP_FUSED=0, all is torch;
+:func:`state` says which.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ import threading
 import zlib
 from pathlib import Path
 
+from hotlap.pack.openmp import team_functions
+
 __all__ = ["library", "ready", "state"]
 
-_SOURCES = [Path(__file__).with_name(name) for name in ("windows.c", "jpeg.c", "crc32.c")]
+_SOURCES = [Path(__file__).with_name(name) for name in ("windows.c", "jpeg.c", "crc32.c", "team.c")]
+_HEADER = Path(__file__).with_name("team.h")
 _FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC")
 """No contraction: a product and a sum rounded apart, as torch rounds them."""
 _TIME_LIMIT_S = 60
@@ -79,7 +83,9 @@ def _path() -> Path:
     except OSError:
         info = ""
     processor = "".join(line for line in info.splitlines() if line.startswith(("flags", "model name", "Features")))
-    crc = zlib.crc32(b"".join(p.read_bytes() for p in _SOURCES) + repr(_FLAGS).encode() + processor.encode())
+    crc = zlib.crc32(
+        b"".join(p.read_bytes() for p in [*_SOURCES, _HEADER]) + repr(_FLAGS).encode() + processor.encode()
+    )
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "hotlap" / f"fused-{crc:08x}.so"
 
@@ -119,4 +125,6 @@ def _open() -> None:
     found.crc32.argtypes, found.crc32.restype = [place, number, ctypes.POINTER(ctypes.c_uint32)], number
     found.jpeg_windows.argtypes = [place] * 4 + [number] + [place] * 2 + [number] * 3 + [place]
     found.jpeg_windows.restype = number
+    found.set_team.argtypes, found.set_team.restype = [place] * 3, None
+    found.set_team(*(team_functions() or [None] * 3))
     _library, _state = found, "ready"

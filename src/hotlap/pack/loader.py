@@ -19,6 +19,7 @@ from hotlap.pack.placement import Placement
 from hotlap.pack.reader import Pack
 from hotlap.pack.ring import Slot
 from hotlap.pack.settings import LoaderSettings
+from hotlap.pack.threads import most_threads, one_thread
 from hotlap.pack.views.contract import View
 from hotlap.pack.views.plain import Whole
 from hotlap.records.errors import HotlapError
@@ -59,8 +60,9 @@ class Loader:
                                  self._order, self.settings, where.type == "cuda")  # fmt: skip
         self._copy = DeviceCopy(where) if where.type == "cuda" else None
         mode = "background" if self._copy and self.settings.mode == "auto" else self.settings.mode
-        self.placement = Placement(mode)
+        self.placement = Placement(mode, self.settings.threads, most_threads(), self.settings.ahead)
         self._threads: ThreadPoolExecutor | None = None
+        self._threads_count = 0
         self._made: deque[tuple[tuple[int, int], Future[_Made]]] = deque()
         self.epoch = 0
         self._next = 0
@@ -70,7 +72,8 @@ class Loader:
 
     def _check(self) -> None:
         s = self.settings
-        if s.mode not in ("auto", "inline", "background") or s.threads < 1 or s.ahead < 1:
+        least = min(s.ahead, 1 if s.threads is None else s.threads)
+        if s.mode not in ("auto", "inline", "background") or least < 1:
             raise HotlapError(f"{s}: mode is auto, inline or background; threads and ahead are at least 1.")
         if not 0 <= s.rank < s.world:
             raise HotlapError(f"Rank {s.rank} of {s.world}: ranks count from 0.")
@@ -118,16 +121,17 @@ class Loader:
         asked = time.perf_counter()
         while self._next < len(self):
             batch, slot, done = self._take()
+            waited_s = time.perf_counter() - asked
             if self._copy is not None and done is not None:
                 batch = self._copy.hand_over(batch, done)
-            self._maker.ring.give_back(slot, self.settings.ahead + self.settings.threads + 2)
+            self._give_back(slot)
             self._next += 1
             is_last = self._next >= len(self)
             if is_last:
                 self.epoch, self._next, self._between = self.epoch + 1, 0, True
             yield batch
             now = time.perf_counter()
-            self.placement.note(now - asked)
+            self.placement.note(now - asked, waited_s)
             asked = now
             if is_last:
                 return
@@ -145,16 +149,23 @@ class Loader:
         return future.result()
 
     def _begin(self) -> None:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.settings.threads, "hotlap-pack")
-        while len(self._made) < self.settings.ahead + self.settings.threads - 1:
+        threads = self.placement.threads
+        if self._threads is None or self._threads_count != threads:
+            self._stop_threads(wait=False)
+            self._threads, self._threads_count = ThreadPoolExecutor(threads, "hotlap-pack"), threads
+        while len(self._made) < self.settings.ahead + threads - 1:
             epoch, number = self._made[-1][0] if self._made else (self.epoch, self._next - 1)
             number += 1
             if number >= self._maker.count(epoch, self.drop_last):
                 if self._maker.count(epoch + 1, self.drop_last) == 0:
                     return
                 epoch, number = epoch + 1, 0  # no gap between epochs
-            self._made.append(((epoch, number), self._threads.submit(self._make, epoch, number)))
+            self._made.append(((epoch, number), self._threads.submit(self._make_apart, epoch, number)))
+
+    def _make_apart(self, epoch: int, number: int) -> _Made:
+        """In a thread of its own: a team of threads for each would make both teams spin."""
+        with one_thread():
+            return self._make(epoch, number)
 
     def _make(self, epoch: int, number: int) -> _Made:
         batch, slot = self._maker.make(epoch, number)
@@ -168,13 +179,19 @@ class Loader:
         while self._made:
             _, future = self._made.popleft()
             if not future.cancel() and future.exception() is None:  # a batch that nobody will see may have failed
-                self._maker.ring.give_back(future.result()[1], self.settings.ahead + self.settings.threads + 2)
+                self._give_back(future.result()[1])
+
+    def _give_back(self, slot: Slot) -> None:
+        self._maker.ring.give_back(slot, self.settings.ahead + max(self.placement.threads, 1) + 2)
+
+    def _stop_threads(self, wait: bool) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait)
+            self._threads = None
 
     def close(self) -> None:
         """Stop the threads. (They also stop when the process ends.)"""
         self._forget()
         if self._maker.read_ahead is not None:
             self._maker.read_ahead.close()
-        if self._threads is not None:
-            self._threads.shutdown()
-            self._threads = None
+        self._stop_threads(wait=True)

@@ -12,10 +12,11 @@ class LoaderSettings:
     """Options of :class:`hotlap.pack.Loader` that most people never touch."""
 
     mode: str = "auto"
-    """``background``: threads make batches ahead; ``inline``: the training's own thread makes each when asked;
-    ``auto``: whichever a short measurement at the start finds better beside this training."""
-    threads: int = 1
-    """Background threads. One feeds most trainings; decoding JPEGs deserves one per spare core."""
+    """``background``: threads make batches ahead; ``inline``: the training's own thread, and those that torch keeps for
+    it, make each when asked; ``auto``: whichever a short measurement at the start finds better beside this training."""
+    threads: int | None = None
+    """Background threads. None: one, and more (up to one per core, eight at most) where the training waits for batches
+    and more of them are measured to be quicker."""
     ahead: int = 2
     """Batches made ahead by background threads."""
     seed: int = 0

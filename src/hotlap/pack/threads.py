@@ -7,36 +7,32 @@ directly: its setting belongs to the calling thread.
 
 from __future__ import annotations
 
-import ctypes
-import functools
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 
-__all__ = ["one_thread"]
+from hotlap.pack.openmp import openmp
+
+__all__ = ["most_threads", "one_thread"]
+
+_MOST = 8
+"""Each has a batch of its own in memory, and eight decode as many JPEGs as most devices take."""
 
 
-@functools.cache
-def _openmp() -> ctypes.CDLL | None:
-    try:
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # no Linux: operations keep torch's own number of threads
-        return None
-    for name in ("libgomp", "libiomp", "libomp"):
-        for line in maps:
-            if f"/{name}" in line:
-                return ctypes.CDLL(line.split(maxsplit=5)[5])
-    return None
+def most_threads() -> int:
+    """Background threads that are worth trying: one per core that this process may use, eight at most."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MOST)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Operations of the calling thread run in it alone while this is open."""
     before = torch.get_num_threads()  # also lets torch set up this thread, which would undo ours later
-    library = _openmp()
-    if library is None or before == 1:
+    library = openmp()
+    if library is None or before == 1:  # without the library, operations keep torch's own number of threads
         yield
         return
     library.omp_set_num_threads(1)
