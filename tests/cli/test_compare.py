@@ -178,3 +178,12 @@ def test_the_start_of_a_run_records_its_origin(runs: Path) -> None:
     (folder.path / "run.json").write_text(json.dumps(older))
     read = folder.read("run.json", RunRecord)
     assert read is not None and read.origin is None
+
+
+def test_a_lever_that_does_not_exist_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moves = [Move("gc-freze", {}, "bits"), Move("knob:batch", {"option": "--batch", "value": 8}, "goal")]
+    for name, found in (("a.yaml", moves), ("b.yaml", [Move("gc-freeze", {}, "bits")])):
+        (runs.parent / name).write_text(dump_plan(Plan(found)))
+    assert main(["compare", "a.yaml", "b.yaml"]) == 0
+    text = told(capsys)
+    assert "There is no lever 'gc-freze'. Did you mean 'gc-freeze'?" in text and "knob:batch'" not in text

@@ -43,3 +43,11 @@ def test_how_a_run_ended_and_what_is_not_proved_is_told(
     words = " ".join(first[: first.index("20260301-102000")].split())
     assert "137" in words and "400" in words and "exit" in words
     assert "proved" in second and "not" in second and "1.10x" in second
+
+
+@pytest.mark.parametrize("command", [["runs"], ["watch"], ["report"], ["ui", "--no-browser"]])
+def test_a_runs_folder_that_is_not_there_is_told_the_same_by_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    assert main([*command, "--runs", str(tmp_path / "gone")]) == 2
+    assert f"There is no folder {tmp_path / 'gone'}." in " ".join(capsys.readouterr().err.split())

@@ -30,11 +30,12 @@ def test_moves_by_what_differs() -> None:
         ("cache-decode", "same"), ("threads", "setting"), ("knob:b", "preserves"), ("tf32", "only b"),
     ]  # fmt: skip
     assert found.b.name == "b.yaml" and found.a.speedup == 3.1 and found.step is None
-    assert [w.kind for w in found.warnings] == ["ratios", "machine"] and "do not compare" in found.warnings[0].text
+    assert [w.kind for w in found.warnings] == ["machine"], "one speedup alone is not set against another"
     assert found.notes == ["The moves that both have stand in another order."]
 
 
 def test_a_plan_against_itself_still_says_that_ratios_do_not_compare() -> None:
     found = compare_plans(("a.yaml", A), ("a.yaml", A))
     assert {m.state for m in found.moves} == {"same"} and [w.kind for w in found.warnings] == ["ratios"]
+    assert "do not compare" in found.warnings[0].text
     assert found.notes == []

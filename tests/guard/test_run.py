@@ -257,6 +257,13 @@ def test_a_guarded_run_without_a_plan_changes_nothing(tmp_path: Path) -> None:
     assert (call.mode, call.moves) == ("run", []) and call.stack_hz > 0.0 and call.hits_most_s > 0.0
 
 
+def test_a_run_without_a_step_says_that_nothing_was_watched(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hotlap", "run", "--", sys.executable, "-c", "print('no training')"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "no training\n")
+    assert done.stderr == "hotlap: no training step was seen: there was nothing to watch\n"
+
+
 @pytest.mark.parametrize(("words", "export"), [([], True), (["--no-export"], False), (["--no-guard"], False)])
 def test_figures_are_exported_unless_somebody_says_no(
     words: list[str], export: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -127,3 +127,11 @@ def test_it_is_read_back_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "proof.json").write_text('{"schema": "hotlap.prove/9"}')
     with pytest.raises(Exception, match="newer Hotlap"):
         load_report(folder)
+
+
+def test_a_row_that_is_too_long_for_the_terminal_is_told_whole() -> None:
+    runs = SeedRuns(1, ["python"], "baseline", True, arm(400.0, reached_s=395.2), arm(200.0, reached_s=195.1))
+    found = report(proof(seeds=[runs], stop=Stop(loss=0.3)))
+    words = "reached in 6 min 35 s → 3 min 15 s"
+    for width in (80, 120):
+        assert words in printed(found, width), width

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotlap.cli.saved import find_run
@@ -12,12 +12,13 @@ from hotlap.compare.runs import compare_runs
 from hotlap.compare.side import Side
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.lap.baseline import script_name
+from hotlap.lever.registry import lever
 from hotlap.plan.file import load_plan
-from hotlap.records.comparison import Comparison
+from hotlap.records.comparison import Comparison, MoveChange, Warned
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
-from hotlap.records.plan import Plan
+from hotlap.records.plan import KNOB, Plan
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
 from hotlap.records.timeline import Timeline, training_timeline
@@ -48,7 +49,8 @@ def compare(a: str, b: str, root: Path | None) -> Comparison:
     """Compare what ``a`` and ``b`` name. HotlapError where one is neither a run nor a plan, or they are not alike."""
     first, second = _find(a, root), _find(b, root)
     if first.plan is not None and second.plan is not None:
-        return compare_plans((a, load_plan(first.plan)), (b, load_plan(second.plan)))
+        found = compare_plans((a, load_plan(first.plan)), (b, load_plan(second.plan)))
+        return replace(found, warnings=[*found.warnings, *_unknown_levers(found.moves)])
     if first.run is not None and second.run is not None:
         return compare_folders(first.run, second.run)
     raise HotlapError(
@@ -60,6 +62,18 @@ def compare(a: str, b: str, root: Path | None) -> Comparison:
 def compare_folders(a: RunFolder, b: RunFolder) -> Comparison:
     """Compare two runs. HotlapError where one of them has nothing to compare."""
     return compare_runs(_load(a), _load(b))
+
+
+def _unknown_levers(moves: list[MoveChange]) -> list[Warned]:
+    """A plan may be of another Hotlap, or misspelt by hand."""
+    found = []
+    for move in moves:
+        try:
+            if not move.lever.startswith(KNOB):
+                lever(move.lever)
+        except HotlapError as err:
+            found.append(Warned("lever", f"{err.what} {err.hint}"))
+    return found
 
 
 def _hint(first: _Named, second: _Named) -> str:

@@ -8,13 +8,20 @@ from pathlib import Path
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
 
-__all__ = ["find_run"]
+__all__ = ["find_run", "kept_runs"]
+
+
+def kept_runs(root: Path | None) -> list[RunFolder]:
+    """The runs under ``root`` (None: where they are kept by default), oldest first; a folder that is named must be."""
+    if root is not None and not root.is_dir():
+        raise HotlapError(f"There is no folder {root}.", "--runs names the folder with the runs in it.", EXIT_USAGE)
+    return list_runs(root)
 
 
 def find_run(name: str | None, root: Path | None, suits: Callable[[RunFolder], bool] | None = None) -> RunFolder:
     """The run called ``name`` (a path, or a name under the runs folder); when None the newest, of those that ``suits``
     takes if there is one."""
-    runs = list_runs(root)
+    runs = kept_runs(root)
     if name is None:
         if not runs:
             raise HotlapError(

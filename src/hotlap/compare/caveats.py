@@ -127,13 +127,13 @@ _CHECKS: list[tuple[str, Callable[[Side, Side], str]]] = [
 
 def plan_caveats(a: Plan, b: Plan) -> list[Warned]:
     """A recorded speedup is over the unmodified script of its own run: never to be set against another's."""
-    found = [
-        Warned(
-            "ratios",
+    found = []
+    if a.speedup is not None and b.speedup is not None:
+        text = (
             "The speedups are those of two runs, each against the unmodified script of that day: they do not compare. "
-            "To compare the plans, run both now (hotlap run --plan) and compare the runs.",
+            "To compare the plans, run both now (hotlap run --plan) and compare the runs."
         )
-    ]
+        found.append(Warned("ratios", text))
     for kind, what, old, new in (
         ("script", "script", a.script, b.script),
         ("machine", "machine", a.machine, b.machine),

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hotlap.diagnose.surroundings import Around
 from hotlap.guard.alarms import Alarms
@@ -166,7 +167,7 @@ class Guard:
     def _tell(self, timeline: Timeline) -> None:
         news = self._alarms.look(timeline, self._around)
         for alarm in news.alarms:
-            line = alarm_line(alarm)
+            line = alarm_line(alarm, str(Path.cwd()))
             self._told.append(line)
             self._wishes.say(line)
             if self._wishes.hook is not None:

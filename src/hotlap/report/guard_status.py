@@ -65,8 +65,8 @@ def status_line(shown: Shown) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def panel(shown: Shown) -> Group:
-    """The same over several lines, with a bar per phase, for a terminal of its own."""
+def panel(shown: Shown, folder: str = "") -> Group:
+    """The same over several lines, with a bar per phase, for a terminal of its own, whose user is in ``folder``."""
     head = Text(f" {words.clean(shown.script)}", "bold")
     head.append(f"  step {units.count(shown.steps)}", "not bold")
     if shown.device:
@@ -77,7 +77,7 @@ def panel(shown: Shown) -> Group:
     rest = " · ".join(p for p in (_memory(shown), f"{units.seconds(shown.train_s)} so far", _left(shown)) if p)
     lines: list[Text | Table] = [head, pace, _bars(shown), Text(f" {rest}", "dim")]
     if shown.drift is not None:
-        lines.append(Text(f" {alarm_line(shown.drift)}", "yellow"))
+        lines.append(Text(f" {alarm_line(shown.drift, folder)}", "yellow"))
     if shown.ended:
         lines.append(Text(f" {shown.ended}", "bold"))
     return Group(*lines)

@@ -14,8 +14,9 @@ __all__ = ["alarm_line", "alarm_note", "over_line", "pace_text", "phases_text", 
 MOST_PHASES = 3
 
 
-def _place(where: Where) -> str:
-    return f"{where.file}{line_words(where.file, where.line)}"
+def _place(where: Where, folder: str) -> str:
+    file = where.file.removeprefix(f"{folder.rstrip('/')}/") if folder else where.file
+    return f"{file}{line_words(where.file, where.line)}"
 
 
 def _change(alarm: Alarm) -> str:
@@ -24,10 +25,10 @@ def _change(alarm: Alarm) -> str:
     return f"{units.seconds(alarm.before_s)} -> {units.seconds(alarm.after_s)} a {what} ({times})"
 
 
-def alarm_line(alarm: Alarm) -> str:
-    """The warning, as one line."""
+def alarm_line(alarm: Alarm, folder: str = "") -> str:
+    """The warning, as one line; files are named from ``folder``, where the reader is, if they lie below it."""
     what = "validations grow" if alarm.phase == "validation" else "steps grow" if alarm.growing else "steps got slower"
-    where = f" at {_place(alarm.where[0])}" if alarm.where else ""
+    where = f" at {_place(alarm.where[0], folder)}" if alarm.where else ""
     phase = "" if alarm.phase == "validation" else f", {words.phase_name(alarm.phase)} most"
     return words.clean(
         f"{what} from step {units.count(alarm.at_step)} on: {_change(alarm)}{phase}. "

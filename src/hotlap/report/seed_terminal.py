@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from hotlap.report import seed_words, words
@@ -31,7 +32,7 @@ def seeds(report: Report) -> Lines:
         yield rule("seeds", width)
         yield _row(["seed", "as it is", "with the plan", "ratio", "steps", ""], width, "dim")
         for runs in proof.seeds:
-            yield _row(seed_words.seed_cells(proof, runs), width, "")
+            yield from _rows(seed_words.seed_cells(proof, runs), width)
         yield rule("proof", width)
         yield from wrapped(" · ".join(seed_words.proof_lines(proof)), width, " ", STYLES[proof.verdict])
         if report.status not in ("", "finished"):
@@ -47,6 +48,16 @@ def seeds(report: Report) -> Lines:
             yield from folded(" keep it: ", command, width, "cyan")
 
     return Lines(build)
+
+
+def _rows(cells: list[str], width: int) -> Iterable[Text]:
+    """One line, or two where the last cell is too long for it."""
+    room = width - sum(WIDTHS) - 3
+    if cell_len(cells[-1]) <= room:
+        yield _row(cells, width, "")
+        return
+    yield _row([*cells[:-1], ""], width, "")
+    yield Text(" " * 8 + cells[-1])
 
 
 def _row(cells: list[str], width: int, style: str) -> Text:

@@ -87,7 +87,7 @@ def execute(args: argparse.Namespace) -> int:
                 code = run_script(to_run, door.environment(call), guard.start if guard is not None else None)
                 run.exit_code, run.wall_s = code, time.monotonic() - started
         told = _what_happened(timeline_dir, plan, command) if args.plan is not None else _not_attached(timeline_dir)
-        for line in [*told, *_guarded(guard, folder, always=not told), *_exported(timeline_dir)]:
+        for line in [*told, *_guarded(guard, folder, timeline_dir, always=not told), *_exported(timeline_dir)]:
             say(line)
     except (HotlapError, OSError, KeyboardInterrupt) as err:
         if code is None:
@@ -97,10 +97,15 @@ def execute(args: argparse.Namespace) -> int:
     return code
 
 
-def _guarded(guard: Guard | None, folder: RunFolder, always: bool) -> list[str]:
+def _guarded(guard: Guard | None, folder: RunFolder, timeline_dir: Path, always: bool) -> list[str]:
     """What the guard saw: one line where there were drifts, or nothing else is said."""
-    record = folder.read("guard.json", GuardRecord) if guard is not None else None
-    return [summary(record)] if record is not None and (record.alarms or (always and record.steps)) else []
+    if guard is None:
+        return []
+    record = folder.read("guard.json", GuardRecord)
+    if record is None or not record.steps:
+        nothing = always and training_timeline(timeline_dir) is None
+        return ["no training step was seen: there was nothing to watch"] if nothing else []
+    return [summary(record)] if record.alarms or always else []
 
 
 def _exported(timeline_dir: Path) -> list[str]:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rich.table import Table
 
+from hotlap.cli.saved import kept_runs
 from hotlap.cli.show import console
 from hotlap.records.errors import HotlapError
 from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
-from hotlap.records.run_folder import ROOT, list_runs
+from hotlap.records.run_folder import ROOT
 from hotlap.report import units
 from hotlap.report.run_words import drift_words, ended_words, verdict_of
 from hotlap.report.saved import load_report
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print a line per run; a run that cannot be read says why and hides no other."""
     out = console(stderr=False)
-    folders = list_runs(args.runs)
+    folders = kept_runs(args.runs)
     if not folders:
         out.print(f"No runs under {args.runs or ROOT}. Start with: hotlap speedup -- python train.py")
         return 0

@@ -13,7 +13,7 @@ import webbrowser
 from pathlib import Path
 
 from hotlap.cli.comparing import compare_folders
-from hotlap.records.errors import EXIT_USAGE, HotlapError
+from hotlap.cli.saved import kept_runs
 from hotlap.records.run_folder import ROOT
 from hotlap.ui.server import Server
 
@@ -38,8 +38,7 @@ def _port(text: str) -> int:
 
 def execute(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
-    if args.runs is not None and not args.runs.is_dir():
-        raise HotlapError(f"There is no folder {args.runs}.", "Name the folder with the runs in it.", EXIT_USAGE)
+    kept_runs(args.runs)  # before a browser opens on a folder that is not there
     with Server(args.runs or Path(ROOT), args.port, compare_folders, _tell) as server:
         print(f"hotlap: the runs under {args.runs or ROOT} are at {server.door.address}", flush=True)
         print("        Whoever has this address can read them, on this machine alone. Ctrl-C ends it.", flush=True)

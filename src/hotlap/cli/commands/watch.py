@@ -60,7 +60,8 @@ def execute(args: argparse.Namespace) -> int:
                 news = follower.poll()
                 run = _record(folder)
                 ended = "" if run.status == "running" else ended_words(run.status, run.exit_code)
-                live.update(panel(shown(_status(folder, follower, earlier), script, ended)), refresh=True)
+                now = shown(_status(folder, follower, earlier), script, ended)
+                live.update(panel(now, str(Path.cwd())), refresh=True)
                 if ended and not news:
                     return 0
                 time.sleep(EVERY_S)
