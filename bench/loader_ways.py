@@ -29,7 +29,13 @@ PURE_TORCH = "hotlap.pack pure torch"
 
 
 def _ours(
-    folder: Path, kind: str, variant: str, mode: str, threads: int = 1, layout: str = "nchw", fused: bool = True
+    folder: Path,
+    kind: str,
+    variant: str,
+    mode: str,
+    threads: int | None = None,
+    layout: str = "nchw",
+    fused: bool = True,
 ) -> Loader:
     if not fused:
         os.environ["HOTLAP_FUSED"] = "0"  # read when a batch first asks for the kernel
@@ -151,12 +157,11 @@ def plain_ways(kind: str) -> dict[str, Way]:
     """By name; a name's first word is the library. "JPEG" names what decodes while it feeds."""
     limits = {LIMIT: 1, IN_TURN: 4, ROOF: 0}
     ways: dict[str, Way] = {name: partial(_resident, kind=kind, buffers=count) for name, count in limits.items()}
-    for mode, threads in (("inline", 1), ("background", 1), ("background", 2), ("auto", 1)):
-        ways[f"hotlap.pack {mode} {threads}"] = partial(_ours, kind=kind, variant="planar", mode=mode, threads=threads)
-        if mode != "auto":
-            ways[f"{PURE_TORCH} {mode} {threads}"] = partial(
-                _ours, kind=kind, variant="planar", mode=mode, threads=threads, fused=False
-            )
+    for mode, threads in (("inline", None), ("background", 1), ("background", 2), ("auto", None)):
+        own = partial(_ours, kind=kind, variant="planar", mode=mode, threads=threads)
+        name = mode if threads is None else f"{mode} {threads}"
+        ways[f"hotlap.pack {name}"] = own
+        ways[f"{PURE_TORCH} {name}"] = partial(own, fused=False)
     file = "WAV" if kind == "audio" else "JPEG"
     for workers in (0, 2):
         ways[f"DataLoader memmap __getitems__ {workers}"] = partial(
@@ -166,10 +171,10 @@ def plain_ways(kind: str) -> dict[str, Way]:
     if kind == "images":
         ways["DataLoader JPEG Pillow 2"] = partial(_data_loader, kind=kind, data="plain", workers=2)
         last = {"kind": kind, "variant": "interleaved", "mode": "background", "layout": "channels_last"}
+        jpeg = partial(_ours, kind=kind, variant="encoded")
         for threads in (1, 2):
             ways[f"hotlap.pack channels-last {threads}"] = partial(_ours, **last, threads=threads)
             ways[f"{PURE_TORCH} channels-last {threads}"] = partial(_ours, **last, threads=threads, fused=False)
-            ways[f"hotlap.pack JPEG {threads}"] = partial(
-                _ours, kind=kind, variant="encoded", mode="background", threads=threads
-            )
+            ways[f"hotlap.pack JPEG {threads}"] = partial(jpeg, mode="background", threads=threads)
+        ways["hotlap.pack JPEG auto"] = partial(jpeg, mode="auto")
     return ways
