@@ -25,8 +25,8 @@ from loader_ways import Memmap, Way, plain_ways
 __all__ = ["ALL_RIVALS", "step", "ways", "writers"]
 
 ALL_RIVALS: tuple[Rival, ...] = (*RIVALS, *FFCV)
-WIDTH = 768
-"""Of the matrices a made-up training step multiplies."""
+WIDTH = 384
+"""Of the matrices a made-up training step multiplies: two cores need about a millisecond for one."""
 
 
 def ways(kind: str, usable: tuple[Rival, ...]) -> dict[str, Way]:

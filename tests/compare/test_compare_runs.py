@@ -224,3 +224,11 @@ def test_plans_of_two_runs_and_the_document_comes_back() -> None:
     found = compare_runs(a, side(timeline(load_s=0.02), "b"))
     assert [(m.lever, m.state) for m in found.moves] == [("tf32", "only a")] and found.a.speedup == 1.2
     assert loads(Comparison, dumps(found)) == found
+
+
+def test_the_same_gpu_beside_another_processor_is_another_machine() -> None:
+    """Data are loaded by the processor."""
+    gpu = [Accelerator("A100", 80 << 30, "8.0", True, True, True, True)]
+    a, b = (replace(cpu_machine(16), cpu=name, accelerators=gpu) for name in ("Xeon", "EPYC"))
+    warned = compare_runs(side(timeline(), "a", a), side(timeline(), "b", b)).warnings
+    assert [w.kind for w in warned] == ["machine"] and "Xeon" in warned[0].text and "EPYC" in warned[0].text

@@ -59,3 +59,27 @@ def test_of_very_many_no_pair_is_made_of_each_two(monkeypatch: pytest.MonkeyPatc
     grown = found([1.0 + k / 10_000 for k in range(10_000)])
     assert grown is not None and grown.count == 10_000 and grown.last_s == pytest.approx(2.0, rel=0.03)
     assert lengths and max(lengths) <= DEFAULT.max_blocks
+
+
+def test_what_begins_to_grow_late_in_a_long_run_is_found_after_eight() -> None:
+    draw = random.Random(5)
+    steady = [1.0 + draw.random() / 10 for _ in range(1000)]
+    grows = [1.0 + 0.1 * (k + 1) + draw.random() / 10 for k in range(8)]
+    grown = found([*steady, *grows])
+    assert grown is not None and grown.count == 8 and grown.first_step == 1002 * EVERY
+    assert grown.first_s == pytest.approx(1.15, abs=0.1) and grown.last_s == pytest.approx(1.85, abs=0.1)
+    assert found([*steady, *grows[:2]]) is None, "too early to tell"
+    slowly = [1.0 + 0.02 * (k + 1) + draw.random() / 10 for k in range(32)]
+    grown = found([*steady, *slowly])
+    assert grown is not None and grown.count == 32
+
+
+def test_a_late_change_and_noise_are_no_late_growth() -> None:
+    draw = random.Random(7)
+    steady = [1.0 + draw.random() / 10 for _ in range(200)]
+    for after in range(1, 30):
+        assert found([*steady, *(3.0 + draw.random() / 10 for _ in range(after))]) is None, after
+    for spread in (0.05, 0.2, 0.5):
+        noisy = [draw.lognormvariate(0.0, spread) for _ in range(3000)]
+        told = sum(found(noisy[:end]) is not None for end in range(100, 3000, 3))
+        assert not told, spread

@@ -60,6 +60,16 @@ def test_a_drift_ends_and_its_cause_is_quiet_for_a_while() -> None:
     assert len(run.told) == 2
 
 
+def test_a_drift_that_begins_in_the_quiet_time_and_stays_is_told_when_it_is_over() -> None:
+    run = Run().go(60.0).go(60.0, residual=0.09).go(60.0)
+    run.go(200.0, residual=0.09)
+    assert len(run.told) == 1, "quiet"
+    run.go(200.0, residual=0.09)
+    assert len(run.told) == 2 and run.alarms.current is run.told[-1]
+    run.go(400.0, residual=0.09)
+    assert len(run.told) == 2, "once"
+
+
 def times(factor: float, **more: float) -> dict[str, float]:
     """A step of 0.2 s so many times as long."""
     return {**{phase: factor * seconds for phase, seconds in BASE.items()}, **more}

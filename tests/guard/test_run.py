@@ -124,7 +124,8 @@ def test_nothing_stale_is_served_by_a_guard_that_gave_up_and_what_it_saw_is_kept
     with open(path, "a") as file:
         file.write("no json\n")
     until(lambda: said)
-    assert guard.status == Status()
+    assert guard.status == Status(watched=False)
+    assert "_total" not in exposition(guard.status, "train.py"), "no counter is set back to nought"
     guard.stop()
     record = folder.read("guard.json", GuardRecord)
     assert record is not None and record.steps == 100 and "gave up" in record.notes[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +16,17 @@ from hotlap.cli.commands import check as command
 from hotlap.cli.main import main
 from hotlap.lap import check as lap_check
 from hotlap.lap.launches import Launches
+from hotlap.lap.options import Options
 from hotlap.lap.revision import at_revision, find_revision
+from hotlap.records.call import Call
 from hotlap.records.check import Check
-from hotlap.records.codec import loads
+from hotlap.records.codec import dumps, loads
 from hotlap.records.errors import HotlapError
 from hotlap.records.machine import Machine
+from hotlap.records.plan import Move, Plan
+from hotlap.records.proof import Quality
 from hotlap.records.rows import PHASES, Step
+from hotlap.records.seed_proof import SeedProof, Stop
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.report import check_page, check_words
 from hotlap.report.view import Report
@@ -98,6 +104,96 @@ def test_a_slower_working_tree_is_refuted(
     assert main(["report"]) == 0 and "refuted: slower than the 5 % allowed" in capsys.readouterr().out
     (page,) = (repository / ".hotlap").glob("*/report.html")
     assert "report: .hotlap/" in printed.err and "Slower than the 5 % allowed" in page.read_text()
+
+
+def proof(**more: object) -> SeedProof:
+    plan = Plan([Move("gc-freeze", {"threshold": 50_000, "after_steps": 3}, "bits")])
+    whole = SeedProof(
+        "proved", Interval(2.0, 1.9, 2.1, 0.98, 3), "whole run", None, "proved", Quality("proved", "bits", ""),
+        None, None, [], ["python", "train.py"], "offset", plan, "bits", MACHINE, 3, Stop(),
+    )  # fmt: skip
+    return replace(whole, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.flaky(reruns=2)  # one launch of each, on whatever machine this is
+@pytest.mark.skipif(sandbox.available() == "none", reason="this system allows no sandbox for trials")
+def test_what_was_proved_is_the_baseline(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its commit beside the working tree, both with its plan, and the seed where the command takes one."""
+    kept, script = repository.parent / "proof.json", repository / "train.py"
+    kept.write_text(dumps(proof(commit=find_revision("main").commit, changed=["data.py"])))
+    script.write_text(script.read_text().replace('"candidate_s", 0.01', '"candidate_s", 0.03'))
+    options = ["--baseline", str(kept), "--launches", "1", "--budget", "10s", "--json", "../c.json"]
+    assert main(["check", *options, "--", sys.executable, "train.py", "seed={seed}"]) == 1, capsys.readouterr().err
+    found = loads(Check, (repository.parent / "c.json").read_text())
+    assert (found.verdict, found.changed, found.plan) == ("refuted", 1, proof().plan)
+    assert found.against.startswith("what proof.json proved (") and "data.py" in " ".join(found.notes)
+    calls = [loads(Call, path.read_text()) for path in (repository / ".hotlap").glob("*/timelines/*/call.json")]
+    assert len(calls) == 2 and all([m.lever for m in call.moves] == ["gc-freeze"] for call in calls)
+    assert {call.seed_offset for call in calls} == {0}, "the command takes the seed"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (dumps(proof(commit=None)), "does not say on which commit"),
+        (dumps(proof(commit="0" * 40)), "There is no commit '0000"),
+        (dumps(proof(commit="0" * 40, verdict="not proved")), "it is not proved"),
+        ('{"schema": "hotlap.proof/1"}', "its schema is 'hotlap.proof/1'"),
+        ("[1]", "its schema is None"),
+        ("{", "is not JSON"),
+        ('{"schema": "hotlap.prove/1", "verdict": "maybe"}', "verdict"),
+        (None, "Cannot read the proof"),
+    ],
+)
+def test_what_is_no_baseline(text: str | None, says: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = repository.parent / "proof.json"
+    if text is not None:
+        kept.write_text(text)
+    assert main(["check", "--baseline", str(kept), "--", sys.executable, "train.py"]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert not (repository / ".hotlap").exists()
+
+
+@pytest.mark.parametrize("words", [[], ["--against", "main", "--baseline", "p.json"]])
+def test_one_of_both_is_named(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["check", *words, "--", sys.executable, "train.py"])
+    assert end.value.code == 2
+    assert "--against" in capsys.readouterr().err
+
+
+def test_without_a_sandbox_nothing_is_checked_out_and_ci_is_told_how_to_allow_one(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sandbox, "available", lambda: "none")
+    junit = repository.parent / "j.xml"
+    assert main(["check", "--against", "main", "--junit", str(junit), "--", sys.executable, "train.py"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "none can be made here" in said and "apparmor" in said and "--no-sandbox" not in said
+    assert xml.parse(junit).getroot().get("errors") == "1"
+
+
+def test_a_budget_that_was_named_is_not_lent_on(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Options] = []
+
+    def stop(options: Options, *more: object) -> Check:
+        seen.append(options)
+        raise HotlapError("enough")
+
+    monkeypatch.setattr(command, "check", stop)
+    monkeypatch.setattr(sandbox, "available", lambda: "root")
+    for words in ([], ["--budget", "60s"]):
+        assert main(["check", "--against", "main", *words, "--", sys.executable, "train.py"]) == 1
+    assert [(o.budget_s, o.budget_asked) for o in seen] == [(180.0, False), (60.0, True)]
+
+
+def test_git_that_refuses_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = tmp_path / "git"
+    git.write_text("#!/bin/sh\necho \"fatal: detected dubious ownership in repository at '/w'\" >&2\nexit 128\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(HotlapError, match="detected dubious ownership"):
+        find_revision("main")
 
 
 def test_a_revision_that_is_not_there(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

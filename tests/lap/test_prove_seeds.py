@@ -122,4 +122,5 @@ def test_where_memory_does_not_hold_both_they_run_one_after_the_other(prove, tmp
     hold = tmp_path / "held"
     proof = prove(f"hold={hold}", "steps=40")
     assert (proof.quality.verdict, proof.seeds[0].side_by_side) == ("proved", False)
+    assert {run.steps for run in (proof.seeds[0].baseline, proof.seeds[0].candidate)} == {40}, "of this try"
     assert "Both arms together ran out of memory" in proof.notes[0]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from hotlap.lap.prove_seeds import _Prover
 from hotlap.proof.curves import at_equal_steps, broken_at, differ_at, per_step, samples_per_step
 from hotlap.proof.metric import judge_metric
 from hotlap.proof.over_seeds import over_seeds, seeds_for_margin, seeds_for_ratio
@@ -252,3 +254,38 @@ def test_curves_are_looked_at_while_they_grow() -> None:
     assert broken_at([1.0] * 5, [1.0, None, None, 1.0, None]) is None
     assert broken_at([1.0] * 5, [1.0, None, None, None, None]) == 1
     assert broken_at([None] * 5, [None] * 5) is None
+
+
+@pytest.mark.parametrize(("preserves", "word"), [("bits", "refuted"), ("maths", "not proved")])
+def test_a_plan_that_makes_the_training_end_early_is_not_faster(preserves: str, word: str) -> None:
+    """A script that leaves its loop at an error ends with 0, and its losses agree as far as they go."""
+    whole = [pair(k) for k in range(3)]
+    half = [
+        replace(p, candidate=replace(p.candidate, steps=30, step=p.candidate.step[:30], loss=p.candidate.loss[:30],
+                                     end_s=p.candidate.end_s[:30], samples=p.candidate.samples[:30]))
+        for p in whole
+    ]  # fmt: skip
+    assert conclude(whole, Asked(preserves)).quality.verdict == "proved"
+    found = conclude(half, Asked(preserves))
+    assert (found.verdict, found.quality.verdict, found.speed_verdict) == (word, word, "not proved")
+    assert "no equal work" in found.quality.summary
+
+
+def test_a_loss_that_the_plan_never_reaches_ends_it() -> None:
+    """Seeds that come after would each run three times as long as the script."""
+    stop = Stop(loss=0.55)
+    seeds = [
+        replace(
+            pair(k), baseline=run(0.2, seed=k, reached_s=9.0, status="stopped"), candidate=run(0.1, seed=k, worse=2.0)
+        )
+        for k in range(2)
+    ]
+    found = conclude(seeds, Asked("maths", stop))
+    assert found.time_to_quality is not None and found.time_to_quality.verdict == "refuted"
+    notes: list[str] = []
+    prover = SimpleNamespace(
+        seeds=seeds, request=SimpleNamespace(options=SimpleNamespace(seeds=9), metric=None), note=notes.append,
+        repeats=SimpleNamespace(uncertain=""), preserves="maths",
+    )  # fmt: skip
+    assert _Prover.enough(prover, seeds[-1], found), "and says so"  # type: ignore[arg-type]
+    assert notes and "Stopped after 2 of 9 seeds" in notes[-1]

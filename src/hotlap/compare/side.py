@@ -62,8 +62,8 @@ class Side:
         machine = self.machine
         if machine is None:
             return None
-        devices = ", ".join(accelerator.name for accelerator in machine.accelerators)
-        return f"{devices or machine.cpu}, {machine.cores} core{'' if machine.cores == 1 else 's'}"
+        devices = [accelerator.name for accelerator in machine.accelerators]
+        return ", ".join([*devices, machine.cpu, f"{machine.cores} core{'' if machine.cores == 1 else 's'}"])
 
     def place(self, where: Where) -> Where:
         """The place with its file named from the working folder, the script's folder or the package's."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
+from math import sqrt
+from statistics import fmean, median
 
 from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.trend import change_point, mann_kendall_z, theil_sen
@@ -32,7 +33,7 @@ class ValidationGrowth:
 def find_validation_growth(events: list[Event], policy: Policy) -> ValidationGrowth | None:
     """None with fewer validations than a trend needs, when they hold, and when they changed once rather than grew.
 
-    The first is left out: it is cold.
+    The first is left out: it is cold. A growth over the whole run comes before one that began late.
     """
     seconds: dict[int, float] = {}
     for event in events:
@@ -41,16 +42,42 @@ def find_validation_growth(events: list[Event], policy: Policy) -> ValidationGro
     steps = sorted(seconds)[1:]
     if len(steps) < policy.min_validations:
         return None
-    values = _blocks([seconds[step] for step in steps], policy.max_blocks)
+    values = [seconds[step] for step in steps]
+    fitted = _fitted(_blocks(values, policy.max_blocks), policy.validation_trend_z, policy)
+    if fitted is not None:
+        return ValidationGrowth(*fitted, steps[0], steps[-1], len(steps))
+    last = policy.late_validations
+    while 2 * last <= len(values) and last <= policy.max_blocks:
+        fitted = _fitted(values[-last:], policy.late_trend_z, policy)
+        if fitted is not None and _stands_out(values[:-last][-policy.max_blocks :], fitted, last, policy):
+            return ValidationGrowth(*fitted, steps[-last], steps[-1], last)
+        last *= 2
+    return None
+
+
+def _fitted(values: list[float], trend_z: float, policy: Policy) -> tuple[float, float] | None:
+    """First and last value of a line through values that grow; None where they do not."""
     slope, start = theil_sen(values)
     last = start + slope * (len(values) - 1)
-    if start <= 0.0 or last < (1.0 + policy.validation_growth_frac) * start:
-        return None
-    if mann_kendall_z(values) < policy.validation_trend_z:
+    if start <= 0.0 or last < (1.0 + policy.validation_growth_frac) * start or mann_kendall_z(values) < trend_z:
         return None
     if _changed_once(values, sum(abs(v - start - slope * k) for k, v in enumerate(values)), policy):
         return None  # of the disk or the machine: what validates does not grow
-    return ValidationGrowth(start, last, steps[0], steps[-1], len(steps))
+    return start, last
+
+
+def _stands_out(before: list[float], fitted: tuple[float, float], count: int, policy: Policy) -> bool:
+    """Whether a line through the ``count`` values that follow ``before`` is steeper than their scatter explains.
+
+    The deviation of a least-squares slope is sigma over sqrt(n (n^2 - 1) / 12); sigma is a quarter of the range, which
+    no single outlier leaves small.
+    """
+    slope = (fitted[1] - fitted[0]) / (count - 1)
+    sigma = (max(before) - min(before)) / 4
+    steep = slope * sqrt(count * (count**2 - 1) / 12) >= policy.late_spreads * sigma
+    *_, slowest, _ = sorted(before)  # but for one, which somebody may have disturbed
+    least = max((1.0 + policy.validation_growth_frac) * median(before), (1.0 + policy.change_frac) * slowest)
+    return steep and fitted[1] >= least
 
 
 def _changed_once(values: list[float], line_cost: float, policy: Policy) -> bool:

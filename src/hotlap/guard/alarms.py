@@ -40,7 +40,9 @@ WORSE_GROWTH = 1.5
 """... and after a growth, which goes on by itself, when they take this much longer."""
 QUIET_S = 300.0
 """After a drift is over, another of the same cause is not told for so long; twice as long each time. An epoch sorted by
-length drifts once per epoch, and a neighbour who comes and goes is told once."""
+length drifts once per epoch, and a neighbour who comes and goes is told once. One that stays is told when the quiet is
+over."""
+MOST_QUIET_S = 3600.0
 
 GUARD_POLICY = replace(DEFAULT, growth_frac=DEFAULT.drift_growth_frac)
 
@@ -93,6 +95,7 @@ class Alarms:
             return news
         phases = phase_names(timeline.header.phases)
         self._see_the_end(rows, phases, news)
+        self._tell_late(rows, news)
         found = self._drift(rows, phases)
         if found is not None:
             drift, start_ns = found
@@ -153,6 +156,17 @@ class Alarms:
         self.alarms.append(alarm)
         news.alarms.append(alarm)
 
+    def _tell_late(self, rows: list[Step], news: News) -> None:
+        """A drift that began while its cause was quiet, and still goes on."""
+        now, end = self.current, rows[-1].t + rows[-1].w
+        if now is None or now in self.alarms:
+            return
+        told = self._told.setdefault(now.cause, _Told())
+        if end >= told.quiet_until:
+            told.times += 1
+            self.alarms.append(now)
+            news.alarms.append(now)
+
     def _see_the_end(self, rows: list[Step], phases: list[str], news: News) -> None:
         """Steps are again nearer to what they were before the drift than to what they became."""
         now = self.current
@@ -169,7 +183,7 @@ class Alarms:
         back = recent[_fallen(recent, cores, now)]
         self.current, self._start_ns, self._whole_s = None, back.t, 0.0
         told = self._told.setdefault(now.cause, _Told())
-        told.quiet_until = end + int(QUIET_S * 2 ** max(0, told.times - 1) * 1e9)
+        told.quiet_until = end + int(min(MOST_QUIET_S, QUIET_S * 2 ** max(0, told.times - 1)) * 1e9)
         if now in self.alarms:
             over = replace(now, over_step=back.i)
             self.alarms[self.alarms.index(now)] = over

@@ -122,7 +122,7 @@ class Guard:
             work()
         except Exception as err:  # whatever it is, the script's run and its exit code are not to suffer from it
             self._failed = True
-            self.status = Status()  # nothing that is served is to be taken for how the run goes now
+            self.status = Status(watched=False)  # nothing that is served is to be taken for how the run goes now
             self.notes.append(f"The guard gave up: {err}")
             self._wishes.say(f"the guard gave up, the run goes on: {type(err).__name__}: {err}")
 

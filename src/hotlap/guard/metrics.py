@@ -21,7 +21,10 @@ Labels = dict[str, str]
 
 
 def exposition(status: Status, script: str) -> str:
-    """All metrics as one text. Every sample carries the script's name."""
+    """All metrics as one text, each sample with the script's name; of a guard that gave up, the version alone."""
+    version = _family("build_info", "gauge", "Version of Hotlap.", [({"version": __version__}, 1)])
+    if not status.watched:
+        return version
     own = {"script": script}
     drift = status.drift
     memory: list[tuple[Labels, float | None]] = [
@@ -43,9 +46,8 @@ def exposition(status: Status, script: str) -> str:
         _family("left_seconds", "gauge", "Seconds to the end, where the steps are known.", [(own, status.left_s)]),
         _family("drift", "gauge", "1 while steps take longer than they did.", [(flag, float(drift is not None))]),
         _family("drifts_total", "counter", "Drifts that were warned of.", [(own, status.drifts)]),
-        _family("build_info", "gauge", "Version of Hotlap.", [({"version": __version__}, 1)]),
     ]
-    return "".join(families)
+    return "".join(families) + version
 
 
 def _family(name: str, kind: str, meaning: str, samples: list[tuple[Labels, float | None]]) -> str:

@@ -52,6 +52,8 @@ class Status:
     """The drift that goes on."""
     drifts: int = 0
     """How many were told."""
+    watched: bool = True
+    """False: the guard gave up, and nothing is known any more."""
 
 
 def read_status(

@@ -8,7 +8,8 @@ from dataclasses import replace
 from hotlap.lap.launches import Launches, MakeArm
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.options import Listener, Options
-from hotlap.lap.revision import Revision, at_revision
+from hotlap.lap.prove_seeds import SEED, seeded
+from hotlap.lap.revision import Against, at_revision
 from hotlap.lap.session import Session
 from hotlap.proof.gate import gate, seen_from
 from hotlap.records.check import Check
@@ -29,14 +30,21 @@ SAME_BATCH = 0.01
 
 
 def check(
-    options: Options, revision: Revision, max_slowdown_frac: float, machine: Machine, folder: RunFolder,
+    options: Options, against: Against, max_slowdown_frac: float, machine: Machine, folder: RunFolder,
     listener: Listener,
 ) -> Check:  # fmt: skip
-    """Compare, and write ``check.json``. Raises HotlapError where the arms could not be compared."""
+    """Compare, and write ``check.json``. Each pair of launches has a seed of its own.
+
+    Raises HotlapError where the arms could not be compared.
+    """
+    revision = against.revision
+    by_command = any(SEED in word for word in options.command)
     with Session(options, machine, folder, listener) as session:
 
         def arm(label: str, launch: int) -> Arm:
-            made = session.arm(f"check{launch}-{label}", seed_offset=launch)
+            moves = [] if against.plan is None else against.plan.moves
+            made = session.arm(f"check{launch}-{label}", moves, seed_offset=0 if by_command else launch)
+            made.spec = replace(made.spec, command=seeded(made.spec.command, launch + 1))
             if label == "baseline":
                 made.spec = replace(made.spec, command=at_revision(made.spec.command, revision))
             return made
@@ -49,7 +57,7 @@ def check(
             f"The two could not be compared: {who}{trial.reason.removeprefix(OF_BASELINE) or trial.status}.",
             f"The output of both is under {folder.path / 'timelines'}.",
         )
-    notes = list(trial.notes)
+    notes = [*trial.notes, *against.notes]
     if revision.changed == 0:
         notes.append(f"No tracked file differs from {revision.name}: this compares the script with itself.")
     found = Check(
@@ -64,6 +72,7 @@ def check(
         machine=machine,
         notes=notes,
         created=time.strftime("%Y-%m-%d %H:%M:%S"),
+        plan=against.plan,
     )
     folder.write("check.json", found)
     return found

@@ -16,6 +16,7 @@ from hotlap.proof.verdict import strictness
 from hotlap.proof.what_more import what_more
 from hotlap.proof.whole_runs import Asked, Verdicts, conclude, diverged, hopeless, usable
 from hotlap.records.machine import Machine
+from hotlap.records.origin import Origin
 from hotlap.records.plan import Plan
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.seed_proof import SeedProof, SeedRuns, Stop
@@ -43,6 +44,8 @@ class Request:
     metric: re.Pattern[str] | None = None
     lower_is_better: bool = False
     one_at_a_time: bool = False
+    origin: Origin | None = None
+    """The code that is run, for the record."""
 
     @property
     def by_command(self) -> bool:
@@ -128,7 +131,8 @@ class _Prover:
 
             def arm(label: str) -> Arm:
                 moves = request.plan.moves if label == "candidate" else []
-                made = session.arm(f"seed{seed}-{label}", moves, seed_offset=0 if request.by_command else seed)
+                alone = "-alone" if self.one_at_a_time else ""  # not where a try of both together has left its timeline
+                made = session.arm(f"seed{seed}-{label}{alone}", moves, seed_offset=0 if request.by_command else seed)
                 if request.metric is not None and request.stop.early:  # what a stopped run holds back is lost
                     made.spec.env["PYTHONUNBUFFERED"] = "1"
                 return made
@@ -195,6 +199,8 @@ class _Prover:
             why = "the metric was not found"
         elif found.speed_verdict == "refuted" and found.time_to_quality is None:
             why = "the plan is slower"
+        elif found.time_to_quality is not None and found.time_to_quality.verdict == "refuted":
+            why = "the plan does not get there sooner"
         if why:
             self.note(f"Stopped after {n} of {planned} seeds: {why}.")
         return bool(why)
@@ -228,4 +234,6 @@ class _Prover:
             notes=[*self.notes, *neighbours_note(self.seeds)],
             created=time.strftime("%Y-%m-%d %H:%M:%S"),
             hotlap=__version__,
+            commit=None if request.origin is None else request.origin.commit,
+            changed=[] if request.origin is None else request.origin.changed or [],
         )

@@ -8,11 +8,12 @@ arm: an overlay that is thrown away with it. The real files, index and branch st
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hotlap.records.errors import EXIT_USAGE, HotlapError
+from hotlap.records.plan import Plan
 
-__all__ = ["Revision", "at_revision", "find_revision"]
+__all__ = ["Against", "Revision", "at_revision", "find_revision"]
 
 CHECKOUT = (
     'git -c core.hooksPath=/dev/null -c advice.detachedHead=false checkout --quiet --force --detach "$0" || '
@@ -27,21 +28,33 @@ class Revision:
 
     name: str
     commit: str
-    changed: int
-    """Tracked files that differ."""
+    changed: int | None
+    """Tracked files that differ; None: git would not say."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """What the working tree is compared with."""
+
+    revision: Revision
+    plan: Plan | None = None
+    """With which both run."""
+    notes: list[str] = field(default_factory=list)
 
 
 def find_revision(name: str) -> Revision:
     """The commit that ``name`` stands for here. Raises HotlapError where there is no repository or no such commit."""
     commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if commit is None:
-        inside = _git("rev-parse", "--show-toplevel")
+        inside, refusal = _asked("rev-parse", "--show-toplevel")
         if inside is None:
-            raise HotlapError("This folder is in no git repository.", "`--against` takes a git revision.", EXIT_USAGE)
+            why = refusal if "not a git repository" not in refusal else "it is in no git repository"
+            what = f"git cannot be asked in this folder: {why}."
+            raise HotlapError(what, "A check compares with a git revision.", EXIT_USAGE)
         hint = "In CI, fetch it first: a shallow clone holds one commit only (actions/checkout: `fetch-depth: 0`)."
         raise HotlapError(f"There is no commit {name!r} in {inside}.", hint, EXIT_USAGE)
-    changed = _git("diff", "--name-only", "--no-ext-diff", commit) or ""
-    return Revision(name, commit, len(changed.splitlines()))
+    changed = _git("diff", "--name-only", "--no-ext-diff", commit)
+    return Revision(name, commit, None if changed is None else len(changed.splitlines()))
 
 
 def at_revision(command: list[str], revision: Revision) -> list[str]:
@@ -50,8 +63,14 @@ def at_revision(command: list[str], revision: Revision) -> list[str]:
 
 
 def _git(*arguments: str) -> str | None:
+    return _asked(*arguments)[0]
+
+
+def _asked(*arguments: str) -> tuple[str | None, str]:
+    """What git printed, None if it refused; and the last line that it said besides."""
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     except FileNotFoundError:
-        raise HotlapError("git is not here.", "`--against` takes a git revision.", EXIT_USAGE) from None
-    return done.stdout.strip() if done.returncode == 0 else None
+        raise HotlapError("git is not here.", "A check compares with a git revision.", EXIT_USAGE) from None
+    said = (done.stderr.strip().splitlines() or ["it did not say why"])[0].removeprefix("fatal: ").rstrip(".")
+    return (done.stdout.strip() if done.returncode == 0 else None), said

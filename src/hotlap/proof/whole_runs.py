@@ -25,6 +25,8 @@ from hotlap.records.trials import Interval
 
 __all__ = ["Asked", "Verdicts", "conclude", "diverged", "hopeless", "metric_counts", "ratios", "usable"]
 
+SAME_WORK_FRAC = 0.01
+"""Runs that differ by less did the same work: a last batch more or less."""
 EARLY_LEVEL = 0.99
 """One-sided confidence for giving up before all seeds were run: looks before the last one can only refute."""
 
@@ -100,6 +102,10 @@ def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
     steady = ratio_interval(windows, launch_frac=UNKNOWN_LAUNCH_FRAC)
     differ = _seeds_differ(used)
     quality = _quality(used, asked)
+    if other := _other_work(used, asked):
+        speed = "not proved"
+        if quality.verdict == "proved":
+            quality = replace(quality, verdict="refuted" if asked.preserves == "bits" else "not proved", summary=other)
     metric = _metric(used, asked) if asked.pattern else None
     if not differ:
         quality, metric = _without_spread(quality, metric)
@@ -150,6 +156,25 @@ def ratios(used: Sequence[SeedRuns], whole: bool) -> list[float]:
         if one > 0 and other > 0:
             found.append(one / other)
     return found
+
+
+def _other_work(used: Sequence[SeedRuns], asked: Asked) -> str:
+    """That runs which came to their own end were not the same work, if they were not: a plan that makes the training
+    end early is no faster. Empty where all is well, and where another training was asked for."""
+    if asked.preserves == "goal" or asked.stop.loss is not None:
+        return ""
+    for runs in used:
+        if {runs.baseline.status, runs.candidate.status} != {"finished"}:
+            continue
+        one, other = (sum(run.samples) if _in_samples(runs) else run.steps for run in (runs.baseline, runs.candidate))
+        if abs(one - other) > SAME_WORK_FRAC * max(one, other):
+            unit = "samples" if _in_samples(runs) else "steps"
+            return f"With the plan the training ended after {other:,} {unit}, without it after {one:,}: no equal work."
+    return ""
+
+
+def _in_samples(runs: SeedRuns) -> bool:
+    return all(run.samples and all(run.samples) for run in (runs.baseline, runs.candidate))
 
 
 def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:

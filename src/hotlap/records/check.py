@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hotlap.records.machine import Machine
+from hotlap.records.plan import Plan
 from hotlap.records.trials import Trial
 
 __all__ = ["Check"]
@@ -23,12 +24,14 @@ class Check:
     against: str
     """The revision as it was named."""
     commit: str
-    changed: int
-    """Tracked files that differ from it."""
+    changed: int | None
+    """Tracked files that differ from it; None: git would not say."""
     command: list[str]
     trial: Trial
     """Baseline: the revision; candidate: the working tree."""
     machine: Machine
     notes: list[str] = field(default_factory=list)
     created: str = ""
+    plan: Plan | None = None
+    """With which both ran; None: with none."""
     schema: Literal["hotlap.check/1"] = "hotlap.check/1"

@@ -161,4 +161,8 @@ class SeedProof:
     notes: list[str] = field(default_factory=list)
     created: str = ""
     hotlap: str = ""
+    commit: str | None = None
+    """The commit of the script's git repository that was checked out; None: there was none."""
+    changed: list[str] = field(default_factory=list)
+    """Tracked files that differed from it."""
     schema: Literal["hotlap.prove/1"] = "hotlap.prove/1"

@@ -27,6 +27,12 @@ def render(report: Report) -> str:
     )
 
 
+def _changed(found: Check) -> str:
+    if found.changed is None:
+        return "of which git does not say what changed"
+    return f"{units.count(found.changed)} tracked files changed"
+
+
 def _facts(report: Report, found: Check) -> list[tuple[str, str]]:
     interval, machine = found.trial.interval, found.machine
     over = f"{units.share(interval.level)} over {units.count(interval.launches)} launches" if interval else ""
@@ -34,7 +40,8 @@ def _facts(report: Report, found: Check) -> list[tuple[str, str]]:
     rows = [
         ("Command", keep.command_text(found.command)),
         ("Baseline", f"{found.against} ({found.commit[:12]}), checked out in its sandbox"),
-        ("Candidate", f"the working tree, {units.count(found.changed)} tracked files changed"),
+        ("Candidate", f"the working tree, {_changed(found)}"),
+        ("Plan", ", ".join(move.lever for move in found.plan.moves) + ", in both" if found.plan else ""),
         ("Slowdown allowed", units.share(found.max_slowdown_frac)),
         ("Seen half of the time", units.share(found.seen_from_frac)),
         ("Interval", over),

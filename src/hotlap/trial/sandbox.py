@@ -33,10 +33,13 @@ MEMORY_FRAC = 0.25
 """Share of the available memory that a trial's writes may take."""
 MOST_BYTES = 8 << 30
 TRY_S = 20.0
-HINT = (
+ALLOW = (
     "In a container, start it with `--cap-add SYS_ADMIN --security-opt apparmor=unconfined` (or `--privileged`); on "
-    "Ubuntu, `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`. Or pass `--no-sandbox`: then trials run "
-    "your script for real, several times over, and whatever it writes (checkpoints, logs) is really written."
+    "Ubuntu, `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`."
+)
+HINT = (
+    f"{ALLOW} Or pass `--no-sandbox`: then trials run your script for real, several times over, and whatever it writes "
+    "(checkpoints, logs) is really written."
 )
 
 

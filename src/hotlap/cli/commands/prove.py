@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from hotlap.cli.arguments import add_output, add_sandbox, check_json_folder, positive, share
@@ -96,6 +97,7 @@ def execute(args: argparse.Namespace) -> int:
     )  # fmt: skip
     started = time.monotonic()
     folder, run = new_run(NAME, command, args.runs)
+    request = replace(request, origin=run.origin)
     folder.write("machine.json", machine)
     run.plan_path = str(args.plan)
     proved = False
