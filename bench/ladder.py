@@ -87,7 +87,7 @@ def arguments() -> argparse.Namespace:
 
 def arms(args: argparse.Namespace, target: Target) -> tuple[list[Rung], dict[str, EngineSettings]]:
     """The rungs, and the settings of all that is measured by its name."""
-    machine, values = target.machine, parse_pairs(args.set)
+    machine, values = target.machine, {"trackers": "", **parse_pairs(args.set)}  # whatever is installed here
 
     def check(settings: EngineSettings) -> None:
         settings.check()

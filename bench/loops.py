@@ -41,7 +41,8 @@ def play(args: argparse.Namespace, workload: str, out: Path, name: str) -> Turn 
     """A turn of one loop; its losses are in ``out``."""
     asked = {
         "workload": workload, "data": str(args.data.resolve()) if args.data else None, "out": str(out / "run"),
-        "losses": str(out / f"{name}.json"), "warm": args.warm, "steps": args.steps, "set": parse_pairs(args.set),
+        "losses": str(out / f"{name}.json"), "warm": args.warm, "steps": args.steps,
+        "set": {"trackers": "", **parse_pairs(args.set)},  # whatever is installed here
     }  # fmt: skip
     return turn(asked, script=FOLDER / LOOPS[name], limit_s=args.limit_s)
 

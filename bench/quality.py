@@ -61,7 +61,7 @@ def steps_of(args: argparse.Namespace, preset: str) -> int:
 
 def trained(args: argparse.Namespace, preset: str, seed: int, out: Path) -> dict[str, Any]:
     """Train by the command line; the evaluations with their wall time, by the clock of this process."""
-    values = [f"seed={seed}", f"epochs={args.epochs}", f"max_steps={steps_of(args, preset)}", *args.set]
+    values = [f"seed={seed}", f"epochs={args.epochs}", f"max_steps={steps_of(args, preset)}", "trackers=", *args.set]
     command = [sys.executable, "-m", "hotlap_workloads.train", args.workload, "--preset", preset, "--out", str(out)]
     command += [*(["--data", str(args.data)] if args.data else []), *(w for v in values for w in ("--set", v))]
     evaluations: list[dict[str, float]] = []

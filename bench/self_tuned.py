@@ -50,7 +50,8 @@ def by_hand(slow: EngineSettings) -> list[str]:
 def command(args: argparse.Namespace, name: str, preset: str, out: Path, values: list[str]) -> list[str]:
     words = [sys.executable, "-m", "hotlap_workloads.train", name, "--preset", preset, "--out", str(out)]
     words += ["--data", str(args.data.resolve())] if args.data else []
-    return [*words, *(word for value in [*values, *args.set] for word in ("--set", value))]
+    values = ["trackers=", *values, *args.set]  # whatever is installed here
+    return [*words, *(word for value in values for word in ("--set", value))]
 
 
 def rate(words: list[str], cwd: Path, first: int, last: int) -> float:

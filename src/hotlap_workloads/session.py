@@ -125,8 +125,10 @@ def opened(request: Request, settings: EngineSettings, say: Callable[[str], None
 
 def staged(data: Path | None, target: str, ranks: Ranks, say: Callable[[str], None]) -> Path | None:
     """The data on a local disk: copied once by the first rank of each machine, verified by hash, resumed if cut."""
-    if data is None or not target:
+    if not target:
         return data
+    if data is None:
+        raise SettingsError(f"stage_to={target} copies what --data names, and no --data is given.", "Drop one.")
     from hotlap.pack import HotlapError, stage
 
     if ranks.local == 0:

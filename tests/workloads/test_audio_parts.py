@@ -13,7 +13,7 @@ import torch
 
 from hotlap_workloads.engine.order import Draw, draw_seed
 from hotlap_workloads.engine.ranks import Ranks
-from hotlap_workloads.errors import DataError
+from hotlap_workloads.errors import DataError, WorkloadError
 from hotlap_workloads.parts.audio_file import FromFiles, Wave, read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
 from hotlap_workloads.parts.crop import LongEnough, crop_at, even_crops
@@ -168,3 +168,29 @@ def test_a_list_may_have_a_byte_order_mark_and_must_be_text(tmp_path: Path) -> N
     (tmp_path / "list.txt").write_bytes("Zoë a.wav\n".encode("latin-1"))
     with pytest.raises(DataError, match=r"list\.txt: is no UTF-8 text: .* at byte 2"):
         list(fields(tmp_path / "list.txt"))
+
+
+@pytest.mark.parametrize("name", ["values.bin", "shapes.npy", "files.json"])
+@pytest.mark.parametrize("spoil", [lambda b: b[:-2], lambda b: b"\xff" + b[1:], lambda b: b"", None])
+def test_a_damaged_bank_is_made_again(tmp_path: Path, name: str, spoil: Callable[[bytes], bytes] | None) -> None:
+    paths = [written(tmp_path / f"{i}.wav", 0.1 * (i + 1)) for i in range(3)]
+    file = tmp_path / "bank" / name
+    flat_bank(tmp_path / "bank", paths, FromFiles(paths), np.int16, Ranks())
+    whole = file.read_bytes()
+    if spoil is None:
+        file.unlink()
+    elif name == "values.bin" and len(spoil(whole)) == len(whole):
+        pytest.skip("of values only their number is known")
+    else:
+        file.write_bytes(spoil(whole))
+    bank = flat_bank(tmp_path / "bank", paths, FromFiles(paths), np.int16, Ranks())
+    assert file.read_bytes() == whole and all(np.array_equal(bank(i), read_wave(p)) for i, p in enumerate(paths))
+
+
+@pytest.mark.parametrize("name", ["values.bin", "shapes.npy"])
+def test_a_disk_without_room_for_a_bank_is_told(tmp_path: Path, name: str) -> None:
+    paths = [written(tmp_path / "0.wav", 0.1)]
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank" / name).symlink_to("/dev/full")
+    with pytest.raises(WorkloadError, match=r"bank cannot be written: No space left .*Make room, or set decode=each"):
+        flat_bank(tmp_path / "bank", paths, FromFiles(paths), np.int16, Ranks())

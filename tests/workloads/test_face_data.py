@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -21,7 +22,7 @@ from PIL import Image
 from hotlap.pack.manifest import MANIFEST
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.engine.task import Context
-from hotlap_workloads.errors import DataError
+from hotlap_workloads.errors import DataError, WorkloadError
 from hotlap_workloads.face_distill.bins import read_bin
 from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_input
 from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets
@@ -31,6 +32,7 @@ from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.face_distill.slow_storage import SlowPhotos
 from hotlap_workloads.face_distill.squares import Squares, packed, unreadable
+from hotlap_workloads.face_distill.teacher_bank import TeacherBank, build_bank
 from hotlap_workloads.face_distill.workload import WORKLOAD
 from hotlap_workloads.parts.face_image import ARCFACE_POINTS, align, similarity, square
 from hotlap_workloads.parts.recordio import RecordFile, packed_record
@@ -404,3 +406,31 @@ def test_a_slow_storage_is_one_for_all_loading_processes(copy: Path) -> None:
     for reader in readers:
         reader.join()
     assert time.monotonic() - begun >= 4 * 0.05 and [reader.exitcode for reader in readers] == [0] * 4
+
+
+@pytest.mark.parametrize("spoil", [lambda b: b[:-2], lambda b: b"\xff" + b[1:], lambda b: b"", None])
+def test_what_the_teacher_said_is_asked_again_where_it_is_damaged(
+    tmp_path: Path, spoil: Callable[[bytes], bytes] | None
+) -> None:
+    def asked() -> TeacherBank:
+        context = Context(torch.device("cpu"), tmp_path, say=lambda line: None)
+        said = (torch.ones(5, 4), torch.zeros(5, 4))
+        return build_bank(tmp_path / "bank", "photos", (5, 4), lambda rows: said, context)
+
+    asked()
+    file = tmp_path / "bank/said.npy"
+    whole = file.read_bytes()
+    file.unlink() if spoil is None else file.write_bytes(spoil(whole))
+    assert asked().read([0, 4], np.array([False, True])).sum(1).tolist() == [4, 0] and file.read_bytes() == whole
+    (tmp_path / "bank/manifest.txt").write_bytes(b"\xff")
+    assert asked().read([3], np.array([False])).tolist() == [[1, 1, 1, 1]]
+
+
+def test_a_disk_without_room_for_what_the_teacher_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*asked: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    context = Context(torch.device("cpu"), tmp_path, say=lambda line: None)
+    with pytest.raises(WorkloadError, match=r"bank cannot be written: No space left .*teacher_outputs=each_time"):
+        build_bank(tmp_path / "bank", "photos", (5, 4), lambda rows: (torch.ones(5, 4),) * 2, context)

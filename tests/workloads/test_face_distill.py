@@ -252,6 +252,23 @@ def test_a_photo_that_is_gone_is_quarantined(made: Path, tmp_path: Path, capsys:
     assert "1_99.jpg\tdoes not exist" in (tmp_path / "run/quarantine.txt").read_text()
 
 
+def test_a_set_as_it_is_shipped_has_no_heavy_evaluation(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Training says so once and does without; who asks for it is told that there is none."""
+    data, out = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    for name in ("train.rec", "train.idx", "made.bin"):
+        shutil.copy(made / name, data)
+    assert run(data, out, "heavy_every_epochs=0.01") == 0
+    assert capsys.readouterr().out.count("holds nothing for the heavy evaluation") == 1
+    assert set(rows(out)[-1]) == METRICS | {"step"}
+    assert evaluate.main(["face_distill", "--out", str(out), "--data", str(data)]) == 0
+    assert evaluate.main(["face_distill", "--out", str(out), "--data", str(data), "--heavy"]) == 1
+    assert "holds nothing for the heavy evaluation (ijbb/, ijbc/" in capsys.readouterr().err.splitlines()[-1]
+    assert run(data, out, "heavy=ijbc") == 1
+
+
 def test_settings_that_do_not_go_together_are_named(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 import torch
-from toy import Points, losses, trainer
+from toy import Points, Toy, losses, trainer
 
 from hotlap_workloads.engine import batch_search
 from hotlap_workloads.engine.batch_search import find_batch_size
+from hotlap_workloads.engine.loop import Trainer
 from hotlap_workloads.engine.memory import largest_batch, lowered
 from hotlap_workloads.engine.optimise import load_optimizer
 from hotlap_workloads.engine.order import Position, RankBatches, Shuffled
@@ -142,6 +143,15 @@ def test_nan_is_skipped_and_counted(tmp_path: Path) -> None:
         parts = trainer(tmp_path / "parts", replace(settings, max_steps=stop), bad_row=11)
         last = parts.run()
     assert last.skipped == 3 and losses(tmp_path / "parts") == losses(tmp_path)
+
+
+def test_a_step_that_is_skipped_moves_no_centres(tmp_path: Path) -> None:
+    """Which are a parameter without gradient, moved by forward as the norms' statistics are."""
+    made = trainer(tmp_path, replace(SMALL, on_nan="skip", epochs=1), bad_row=11)
+    made.stepper.objective.centres = torch.nn.Parameter(torch.zeros(2), requires_grad=False)
+    made.stepper.objective.register_forward_pre_hook(lambda module, batch: (module.centres.data.add_(1), None)[1])
+    result = made.run()
+    assert (result.steps, result.skipped) == (6, 1) and made.stepper.objective.centres.tolist() == [5, 5]
 
 
 def test_a_group_wide_sigterm_leaves_the_loading_processes_to_the_training(tmp_path: Path) -> None:
@@ -300,6 +310,14 @@ def test_the_search_leaves_the_model_as_it_was(tmp_path: Path) -> None:
     assert torch.equal(random, torch.get_rng_state())
 
 
+def test_the_search_keeps_to_what_the_loss_takes(tmp_path: Path) -> None:
+    made = trainer(tmp_path, SMALL)
+    made.task.batch_most = 20
+    for asked, wanted in ((0, 18), (12, 10)):
+        settings = replace(SMALL, batch_size=2, search_most=asked)
+        assert find_batch_size(made.task, settings, made.context, lambda device: 0.5) == wanted  # with the margin
+
+
 def test_the_search_forgets_the_peak_of_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(batch_search, "forget_peak", lambda device: seen.append("forgotten"))
@@ -328,6 +346,7 @@ def test_activation_checkpointing_wraps_a_stage_once(tmp_path: Path) -> None:
         ({"lr": 0.02, "weight_decay": 0.1}, "made with lr=0.01, weight_decay=0.0, and lr=0.02, weight_decay=0.1"),
         ({"optimizer": "sgd"}, "optimizer=adam, and optimizer=sgd"),
         ({"accumulate": 2, "betas": (0.8, 0.9)}, "accumulate=1, betas=[0.9, 0.999], and accumulate=2"),
+        ({"seed": 2, "drop_last": False}, "seed=1, drop_last=True, and seed=2, drop_last=False is asked for"),
     ],
 )
 def test_a_resume_with_other_settings_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
@@ -339,12 +358,61 @@ def test_a_resume_with_other_settings_is_refused(tmp_path: Path, change: dict[st
     trainer(tmp_path, replace(SMALL, epochs=1)).run()
 
 
+@pytest.mark.parametrize("old", [False, True])
+def test_a_resume_on_another_number_of_ranks_is_refused(tmp_path: Path, old: bool) -> None:
+    """A checkpoint of before says it by its random numbers alone."""
+    trainer(tmp_path, replace(SMALL, max_steps=2)).run()
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    state |= {"world": 2, "random": 2 * state["random"]}
+    torch.save({key: state[key] for key in state.keys() - ({"world"} if old else set())}, tmp_path / "checkpoint.pt")
+    said = "of a training on 2 ranks, and this one has 1. Go on with 2 (torchrun --nproc-per-node 2), or begin anew"
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        trainer(tmp_path, SMALL).run()
+
+
+def test_a_resume_in_fp16_of_a_training_without_begins_its_own_scale(tmp_path: Path) -> None:
+    trainer(tmp_path, replace(SMALL, max_steps=2)).run()
+    made = trainer(tmp_path, replace(SMALL, precision="fp16", max_steps=3))
+    assert made.run().steps == 3 and made.stepper.scaler.get_scale() >= 2.0**15
+
+
+def test_a_kill_in_the_heavy_evaluation_loses_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = replace(SMALL, evaluate_every_epochs=0.5, heavy_every_epochs=2.0)
+    trainer(tmp_path / "whole", settings).run()
+    plain = Toy.evaluate
+
+    def killed(self: Toy, heavy: bool) -> dict[str, float]:
+        if heavy:
+            raise KeyboardInterrupt
+        return plain(self, heavy)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Toy, "evaluate", killed)
+        trainer(tmp_path / "cut", settings).run()
+    again = trainer(tmp_path / "cut", settings)
+    again.run()
+    assert "Going on after step 12." in again.lines
+    assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
+    kept = {name: (tmp_path / name / "metrics.jsonl").read_text() for name in ("whole", "cut")}
+    assert kept["whole"].count('"light"') == kept["cut"].count('"light"') == 6
+    assert kept["whole"].count('"heavy"') == 1 and kept["cut"].count('"heavy"') == 0
+
+
+def test_nothing_heavy_is_due_where_the_data_have_nothing_for_it(tmp_path: Path) -> None:
+    made = trainer(tmp_path, replace(SMALL, heavy_every_epochs=1.0))
+    made.task.has_heavy = False
+    again = Trainer("toy", made.task, made.settings, made.context)
+    again.run()
+    assert '"light"' in (tmp_path / "metrics.jsonl").read_text()
+    assert '"heavy"' not in (tmp_path / "metrics.jsonl").read_text()
+
+
 def test_a_checkpoint_of_before_is_read(tmp_path: Path) -> None:
     trainer(tmp_path / "whole", SMALL).run()
     trainer(tmp_path / "old", replace(SMALL, max_steps=4)).run()
     file = tmp_path / "old/checkpoint.pt"
     state = torch.load(file, weights_only=True)
-    torch.save({key: state[key] for key in state.keys() - {"asked", "pace", "planned_at", "tracked"}}, file)
+    torch.save({key: state[key] for key in state.keys() - {"asked", "pace", "planned_at", "tracked", "world"}}, file)
     trainer(tmp_path / "old", SMALL).run()
     assert losses(tmp_path / "old") == losses(tmp_path / "whole")
 
@@ -380,6 +448,14 @@ def test_moments_follow_the_memory_order_of_a_resumed_model(fused: bool) -> None
         return layer.weight.detach().contiguous()
 
     torch.testing.assert_close(steps(True), steps(False))
+
+
+def test_moments_of_parameters_in_other_groups_are_refused() -> None:
+    layer = torch.nn.Linear(2, 2)
+    before = torch.optim.AdamW([layer.weight, layer.bias])
+    after = torch.optim.AdamW([{"params": [layer.weight]}, {"params": [layer.bias]}])
+    with pytest.raises(WorkloadError, match=r"of another optimiser: .* parameter group"):
+        load_optimizer(after, before.state_dict())
 
 
 def test_the_profilers_window_leaves_a_trace(tmp_path: Path) -> None:

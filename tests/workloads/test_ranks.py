@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from torch import distributed as dist
-from toy import losses
+from toy import losses, trainer
 
 from hotlap_workloads.engine.ranks import joined
+from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.errors import SettingsError
 
 HERE = Path(__file__).parent
 
@@ -45,6 +47,8 @@ def test_two_ranks(tmp_path: Path) -> None:
     two_ranks(tmp_path / "parts", max_steps=2, bad_row=5)
     two_ranks(tmp_path / "parts", bad_row=5)
     assert losses(tmp_path / "parts") == whole
+    with pytest.raises(SettingsError, match="on 2 ranks, and this one has 1"):
+        trainer(tmp_path / "parts", EngineSettings(epochs=2, batch_size=8, on_nan="skip")).run()
 
 
 def test_ranks_are_evaluated_with_the_same_statistics(tmp_path: Path) -> None:

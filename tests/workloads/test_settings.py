@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from hotlap_workloads import train
+from hotlap_workloads.catalogue import NAMES, find_workload
+from hotlap_workloads.engine import machine as engine_machine
 from hotlap_workloads.engine.config_file import read_config
-from hotlap_workloads.engine.machine import Machine, _cpu_has_bf16, apply_process_wide, check_machine, resolved
+from hotlap_workloads.engine.machine import (
+    Machine,
+    _cpu_has_bf16,
+    _is_installed,
+    apply_process_wide,
+    check_machine,
+    read_machine,
+    resolved,
+)
 from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.profiles import PROFILES, from_pack
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.session import Request, settings_of, settings_of_run
+from hotlap_workloads.speaker_verify.settings import SpeakerSettings
+from hotlap_workloads.tiny_detr.settings import TinySettings
 
 P100 = Machine(4, (6, 0), "Tesla P100")
 A100 = Machine(16, (8, 0), "A100")
@@ -119,6 +136,57 @@ def test_profiles_ask_every_machine_for_what_it_has(profile: str, machine: Machi
     s.check()
     check_machine(s, machine)
     assert s.deterministic == (profile == "reproducible")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        (EngineSettings, {"seed": -1}, "seed=-1 is negative"),
+        (EngineSettings, {"momentum": -1.0}, "momentum=-1.0 is negative"),
+        (
+            EngineSettings,
+            {"evaluate_every_epochs": math.inf},
+            "evaluate_every_epochs=inf is no finite number. 0 is off",
+        ),
+        (EngineSettings, {"weight_decay": math.nan}, "weight_decay=nan is no finite number"),
+        (EngineSettings, {"betas": (0.9, math.nan)}, "betas=(0.9, nan) is no finite number"),
+        (SpeakerSettings, {"eval_crops": 0}, "eval_crops=0 is less than 1"),
+        (SpeakerSettings, {"crop_s": 0.0}, "crop_s=0.0 is not above 0"),
+        (SpeakerSettings, {"eval_crop_s": -1.0}, "eval_crop_s=-1.0 is not above 0"),
+        (SpeakerSettings, {"rooms": -1}, "rooms=-1 is negative"),
+        (TinySettings, {"dropout": 2.0}, "dropout=2.0 is not from 0 to below 1"),
+        (FaceSettings, {"photos_per_identity": -1}, "photos_per_identity=-1 is negative"),
+    ],
+)
+def test_values_that_no_training_can_have(kind: type[EngineSettings], change: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        kind(**change).check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_presets_choose_a_tracker_that_is_installed(tmp_path: Path, name: str) -> None:
+    full, wanted = replace(CPU, trackers=("tensorboard", "wandb", "mlflow")), "tensorboard"
+    wanted = "mlflow" if name == "tiny_detr" else wanted
+    for preset in find_workload(name).presets:
+        request = Request(name, tmp_path, preset)
+        assert settings_of(request, full).trackers == (wanted,) and settings_of(request, CPU).trackers == ()
+        assert settings_of(replace(request, values={"trackers": ""}), full).trackers == ()
+
+
+def test_trackers_are_looked_for_without_importing_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "runs_of_some_tracker").mkdir()
+    (tmp_path / "some_tracker.py").write_text("raise RuntimeError('imported')")
+    assert _is_installed("some_tracker") and not _is_installed("no_tracker")
+    assert not _is_installed("runs_of_some_tracker"), "W&B leaves a folder wandb/ where it ran"
+    monkeypatch.setattr(engine_machine, "_is_installed", lambda name: name != "wandb")
+    assert read_machine().trackers == ("tensorboard", "mlflow") == read_machine().cpu.trackers
+
+
+def test_staging_wants_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["anti_spoof", "--out", str(tmp_path / "run"), "--set", f"stage_to={tmp_path}/local"]
+    assert train.main(command) == 2
+    assert "copies what --data names, and no --data is given" in capsys.readouterr().err
 
 
 def test_contradictions() -> None:

@@ -18,6 +18,7 @@ import torch
 
 from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.machine import Machine
+from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.audio_file import read_wave
@@ -74,19 +75,25 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
         settings = preset.make(machine)
         settings.check()
         check_machine(settings, machine)
-    fast = PRESETS["fast"].make(machine)
+    slow, fast = PRESETS["slow"].make(machine), PRESETS["fast"].make(machine)
+    assert isinstance(slow, SpeakerSettings) and isinstance(fast, SpeakerSettings)
+    assert (slow.eval_files, fast.eval_files) == (1, 8)
     assert fast.workers == machine.packed_workers and fast.batch_size == (200 if machine.gpu else 100)
 
 
 def test_one_file_at_a_time_and_batched_evaluation_give_the_same_scores(made: Path, tmp_path: Path) -> None:
     scores = []
-    for change in ({"decode": "each_time", "eval_files_at_once": 1}, {"decode": "once", "eval_files_at_once": 5}):
+    for files, change in (
+        (1, {"decode": "each_time", "eval_batch_size": 1}),
+        (5, {"decode": "once", "eval_batch_size": 17}),
+    ):
         settings = replace(SpeakerSettings(), width=0.25, eval_crops=3, eval_crop_s=0.5, batch_size=8, **change)  # type: ignore[arg-type]
         torch.manual_seed(0)
         task = WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, made))
         task.objective.eval()
         with torch.inference_mode():
             scorer = task.scorer(False)
+            assert scorer.files_at_once == files
             scores.append(scorer.scores())
             vectors = scorer.embeddings().double()
             wave = torch.from_numpy(even_crops(read_wave(scorer.trials.paths[7]), 8000, 3)).float() / 32768
@@ -165,6 +172,46 @@ def test_a_cut_file_stops_the_training_or_is_quarantined(
     assert "made003/00004.wav: is cut short" in capsys.readouterr().err
     assert train.main([*command, "--quarantine"]) == 0
     assert (tmp_path / "run/quarantine.txt").read_text() == f"{cut}\tis cut short.\n"
+
+
+@pytest.mark.parametrize("augment", ["batch", "sample"])
+def test_noises_and_rooms_are_quarantined(made: Path, tmp_path: Path, augment: str) -> None:
+    """They stay in the list when the heavy evaluation adds its own; of each kind one must be left."""
+    data = tmp_path / "data"
+    shutil.copytree(made, data)
+    music, rooms = data / "musan/music/made/music-2.wav", sorted((data / "rirs").rglob("*.wav"))
+    for path in (music, rooms[3]):
+        path.write_bytes(path.read_bytes()[:-500])
+    settings = replace(SpeakerSettings(), width=0.25, augment=augment)  # type: ignore[arg-type]
+    task = WORKLOAD.build(settings, Context(CPU, tmp_path, data, quarantine=True))
+    task.scorer(True)
+    listed = [line.split("\t")[0] for line in (tmp_path / "quarantine.txt").read_text().splitlines()]
+    assert listed == sorted([str(music), str(rooms[3])])
+    if augment == "batch":
+        assert len(task.objective.augment.rooms) == 7
+    else:
+        files = task.train_set.augment.files
+        assert len(files.rooms) == 7 and [len(files.by_kind[kind]) for kind in ("noise", "speech", "music")] == [
+            6,
+            8,
+            5,
+        ]
+    for path in rooms:
+        path.write_bytes(b"no")
+    with pytest.raises(DataError, match=r"room-0\.wav: and all 8 files of room cannot be read"):
+        WORKLOAD.build(settings, Context(CPU, tmp_path, data, quarantine=True))
+
+
+def test_the_batch_search_keeps_to_the_speakers_of_a_pair_loss(made: Path, tmp_path: Path) -> None:
+    settings = replace(SpeakerSettings(), width=0.25, batch_size=4)
+    for loss, world, most in (("angleproto", 1, 64), ("ge2e", 2, 32), ("amsoftmax", 1, 0)):
+        context = Context(CPU, tmp_path, made, Ranks(0, world))
+        assert WORKLOAD.build(replace(settings, loss=loss), context).batch_most == most  # type: ignore[arg-type]
+
+
+def test_rooms_in_memory_are_as_many_as_asked(made: Path) -> None:
+    files = find_noises(made / "musan", made / "rirs")
+    assert [len(BatchAugment(files, 0.0, CPU, rooms).rooms) for rooms in (3, 0, 256)] == [3, 8, 8]
 
 
 def test_command_line_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,7 @@ from hotlap_workloads.tiny_detr.augment_sample import BLUR_PX, CLIP, TILES, Samp
 from hotlap_workloads.tiny_detr.data import Padder, TrainImages
 from hotlap_workloads.tiny_detr.files import FromFiles, resized
 from hotlap_workloads.tiny_detr.made_data import make_data
+from hotlap_workloads.tiny_detr.model import TinyDetr
 from hotlap_workloads.tiny_detr.presets import PRESETS
 from hotlap_workloads.tiny_detr.settings import TinySettings
 from hotlap_workloads.tiny_detr.shapes import ShapeBuckets, fitted, padded
@@ -386,6 +387,13 @@ def test_the_batch_search_tries_the_largest_images_and_no_more_than_asked(made: 
     task.heaviest = lambda count: tried.append(count) or plain(count)  # type: ignore[method-assign,func-returns-value]
     found = find_batch_size(task, settings, Context(CPU, tmp_path), memory=lambda device: 0.1)
     assert max(tried) == 5 and found in tried
+
+
+def test_the_model_has_the_parameters_of_the_published_one() -> None:
+    """DETR with ResNet-50 has 41 M (Carion et al. 2020, table 1), here with 0.05 M of the backbone's norms."""
+    with torch.device("meta"):
+        net = TinyDetr(replace(TinySettings(), stride=32, queries=100), 91)
+    assert sum(p.numel() for p in net.parameters()) / 1e6 == pytest.approx(41.5, abs=0.1)
 
 
 def test_detections_of_a_perfect_model_score_one(made: Path, tmp_path: Path) -> None:

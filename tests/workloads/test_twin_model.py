@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from hotlap_workloads.engine.optimise import make_optimizer
 from hotlap_workloads.twin_verify.blocks import Block
 from hotlap_workloads.twin_verify.model import DCAL
 from hotlap_workloads.twin_verify.objective import TwinObjective
@@ -229,3 +230,24 @@ def test_an_embedding_is_one_call_of_the_network(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch.nn.Module, "__call__", call)
     objective.embed(torch.randn(2, 3, 32, 32))
     assert called == ["DCAL"]
+
+
+def test_the_trunk_has_the_parameters_of_the_published_transformer() -> None:
+    """ViT-B/16 without a head at 224 pixels, as timm counts it (85.8 M); DCAL at 448 has more positions, and GLCA."""
+    with torch.device("meta"):
+        small, whole = DCAL(TwinSettings(image_size=224)), DCAL(TwinSettings())
+    trunk = {name: p.numel() for name, p in small.named_parameters() if not name.startswith(("glca", "norm_glca"))}
+    assert sum(trunk.values()) == 85_798_656
+    of_block = sum(p.numel() for p in whole.blocks[0].parameters())
+    assert sum(p.numel() for p in whole.parameters()) == 85_798_656 + (784 - 196) * 768 + of_block + 2 * 768
+
+
+def test_the_class_token_and_the_positions_do_not_decay() -> None:
+    """As in the training of vision transformers (Dosovitskiy et al. 2021; Touvron et al. 2021)."""
+    objective = TwinObjective(TINY)
+    groups = make_optimizer(objective, replace(TINY, optimizer="adamw", weight_decay=0.1)).param_groups
+    decay = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
+    found = {name: decay[id(p)] for name, p in objective.named_parameters()}
+    assert len(found) == sum(len(group["params"]) for group in groups)
+    assert found["net.cls_token"] == found["net.pos_embed"] == found["net.patch_embed.bias"] == 0
+    assert found["net.patch_embed.weight"] == found["net.blocks.0.attn.qkv.weight"] == 0.1

@@ -11,8 +11,6 @@ from scipy.optimize import brentq
 from hotlap_workloads.errors import WorkloadError
 from hotlap_workloads.parts.verification import eer, min_dcf, tar_at_far
 
-roc = pytest.importorskip("torchmetrics.functional.classification").binary_roc
-
 
 def drawn(seed: int, ties: bool) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
@@ -24,6 +22,7 @@ def drawn(seed: int, ties: bool) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_against_an_established_roc(seed: int, ties: bool) -> None:
+    roc = pytest.importorskip("torchmetrics.functional.classification").binary_roc
     scores, labels = drawn(seed, ties)
     # between 0 and 1, since torchmetrics sends anything else through a sigmoid
     unit = (scores - scores.min()) / (scores.max() - scores.min())

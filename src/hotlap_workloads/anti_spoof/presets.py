@@ -27,6 +27,7 @@ def slow(machine: Machine) -> SpoofSettings:
         deterministic=True,
         read_loss_every_step=True,
         evaluate_every_epochs=1.0,
+        trackers=machine.tracker("tensorboard"),
     )
 
 

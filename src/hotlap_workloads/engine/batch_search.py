@@ -29,6 +29,8 @@ def find_batch_size(
     weights = copy.deepcopy(task.objective.state_dict())
     random = random_state.snapshot()
     most = settings.search_most or len(task.train_set)
+    if limit := getattr(task, "batch_most", 0):
+        most = min(most, limit)
     attempt = _attempts(task, settings, context, memory)
     found = largest_batch(settings.batch_size, attempt, settings.memory_ceiling_frac, most, task.order.grain)
     del attempt

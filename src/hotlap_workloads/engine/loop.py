@@ -120,7 +120,7 @@ class Trainer:
 
     def _step(self, micro_batches: list[Any]) -> None:
         windows = [self._shown, self._tracked] if self._journal.tracks else [self._shown]
-        before = self.stepper.buffers() if self.settings.on_nan == "skip" else []
+        before = self.stepper.moved() if self.settings.on_nan == "skip" else []
         means: dict[str, Any] = self.stepper.forward_backward(micro_batches)
         if self._watch.must_skip(means["loss"]):
             self.stepper.leave_out(before)
@@ -147,10 +147,10 @@ class Trainer:
             self._journal.track(step, self._values(self._tracked))
         if due(self._due.evaluate, step):
             self._evaluate(heavy=False)
-        if due(self._due.heavy, step):
-            self._evaluate(heavy=True)
         if due(self._due.checkpoint, step):
             self._save()
+        if due(self._due.heavy, step):  # after it: a kill in here costs this step's heavy metrics, not the epoch
+            self._evaluate(heavy=True)
         if due(self._due.cleanup, step):
             gc.collect()
             if self.context.device.type == "cuda":
@@ -240,11 +240,11 @@ class Trainer:
         say = self.context.say
         if (state := load(self.context.out, say)) is None:
             return
-        unpack(state, self.stepper, self.context.out)
+        unpack(state, self.stepper, self.context.out, self.context.ranks.world)
         self.position = Position(*state["position"])
         self._plan(Position(*state.get("planned_at", (0, 0, []))), state["batch_size"])
         for window, sums in ((self._shown, state["sums"]), (self._tracked, state.get("tracked", [{}, 0]))):
             window.restore(sums)
         self._watch.skipped = state.get("skipped", 0)
-        random_state.restore_rank(state["random"], self.context.ranks, say)
+        random_state.restore(state["random"][self.context.ranks.rank])
         say(f"Going on after step {self.position.step}.")

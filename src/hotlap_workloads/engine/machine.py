@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import torch
 
 from hotlap_workloads.engine.freed_memory import keep_freed_memory
-from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.engine.settings import EngineSettings, TrackerName
 from hotlap_workloads.errors import SettingsError
 
 __all__ = ["Machine", "apply_process_wide", "check_machine", "pick_device", "read_machine", "resolved"]
@@ -26,12 +27,14 @@ class Machine:
     """``capability`` is the GPU's compute capability, None without a GPU; ``cores`` are those this process may use.
 
     ``cpu_bf16``: whether the CPU computes bf16 in hardware. Where it does not, bf16 is emulated and slower than fp32.
+    ``trackers`` are those installed.
     """
 
     cores: int
     capability: tuple[int, int] | None = None
     name: str = "CPU"
     cpu_bf16: bool = True
+    trackers: tuple[TrackerName, ...] = ()
 
     @property
     def gpu(self) -> bool:
@@ -53,6 +56,10 @@ class Machine:
             return "bf16" if self.cpu_bf16 else "off"
         return "fp16" if self.capability < AMPERE else "bf16"
 
+    def tracker(self, wanted: TrackerName) -> tuple[TrackerName, ...]:
+        """The tracker that a preset asks for, or none where it is not installed."""
+        return (wanted,) if wanted in self.trackers else ()
+
     def workers(self, wanted: int) -> int:
         """Loading processes worth having: on a CPU they take cores from the step, on a GPU one core feeds it."""
         free = self.cores - 1 if self.gpu else (self.cores - 2) // 2
@@ -71,9 +78,17 @@ class Machine:
 def read_machine() -> Machine:
     """This machine, now."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    trackers = tuple(name for name in get_args(TrackerName) if _is_installed(name))
+    on_cpu = Machine(cores, cpu_bf16=_cpu_has_bf16(), trackers=trackers)
     if not torch.cuda.is_available():
-        return Machine(cores, cpu_bf16=_cpu_has_bf16())
-    return Machine(cores, torch.cuda.get_device_capability(), torch.cuda.get_device_name(), _cpu_has_bf16())
+        return on_cpu
+    return replace(on_cpu, capability=torch.cuda.get_device_capability(), name=torch.cuda.get_device_name())
+
+
+def _is_installed(library: str) -> bool:
+    """Without importing it. A folder of that name in the current one, as W&B leaves there, is none."""
+    spec = find_spec(library)
+    return spec is not None and spec.origin is not None
 
 
 def _cpu_has_bf16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:

@@ -11,12 +11,16 @@ import torch
 from torch import nn
 
 from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.errors import WorkloadError
 
 __all__ = ["for_global_batch", "load_optimizer", "lr_factor", "make_optimizer"]
 
 
 def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.optim.Optimizer:
-    """Adam, AdamW or SGD over the parameters that are trained."""
+    """Adam, AdamW or SGD over the parameters that are trained.
+
+    AdamW spares vectors, and those parameters that their module names in ``without_decay``.
+    """
     parameters = [p for p in objective.parameters() if p.requires_grad]
     how: dict[str, Any] = {} if settings.optimizer_loop == "auto" else {"foreach": False, "fused": False}
     if settings.optimizer_loop in ("foreach", "fused"):
@@ -26,9 +30,12 @@ def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.opti
     how |= {"betas": settings.betas, "amsgrad": settings.amsgrad}
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, settings.lr, weight_decay=settings.weight_decay, **how)
+    named = {id(getattr(m, name)) for m in objective.modules() for name in getattr(m, "without_decay", ())}
+    decayed = [p for p in parameters if p.ndim > 1 and id(p) not in named]
+    spared = [p for p in parameters if p.ndim <= 1 or id(p) in named]
     groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": decayed, "weight_decay": settings.weight_decay},
+        {"params": spared, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, settings.lr, **how)
 
@@ -65,8 +72,14 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> N
     """Load, and give each moment the memory order of its parameter.
 
     A fused optimiser on a CPU walks both as flat memory: moments of another order would silently update wrong weights.
+    Raises WorkloadError where the checkpoint groups the parameters otherwise.
     """
-    optimizer.load_state_dict(state)
+    try:
+        optimizer.load_state_dict(state)
+    except ValueError as err:
+        raise WorkloadError(
+            f"The checkpoint is of another optimiser: {err}.", "Start anew with another --out."
+        ) from err
     for parameter in _parameters(optimizer):
         moments = optimizer.state[parameter]
         for name, moment in moments.items():

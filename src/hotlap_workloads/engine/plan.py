@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotlap_workloads.engine.cadence import Cadences
 from hotlap_workloads.engine.order import Position, RankBatches
@@ -39,7 +39,10 @@ def make_plan(task: Task, settings: EngineSettings, world: int, begin: Position,
     left = steps(begin) if begin.taken else epoch_steps
     all_steps = begin.step + left + (s.epochs - begin.epoch - 1) * epoch_steps
     total_steps = min(all_steps, s.max_steps) if s.max_steps else all_steps
-    return Plan(epoch_steps, all_steps, total_steps, Cadences.of(s, epoch_steps))
+    due = Cadences.of(s, epoch_steps)
+    if not getattr(task, "has_heavy", True):
+        due = replace(due, heavy=0)
+    return Plan(epoch_steps, all_steps, total_steps, due)
 
 
 def no_step(what: str, settings: EngineSettings, batch_size: int, world: int) -> WorkloadError:

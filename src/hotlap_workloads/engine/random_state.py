@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from hotlap_workloads.engine.ranks import Ranks
-
-__all__ = ["restore", "restore_rank", "seed_all", "snapshot"]
+__all__ = ["restore", "seed_all", "snapshot"]
 
 
 def seed_all(seed: int) -> None:
@@ -43,11 +40,3 @@ def restore(state: dict[str, Any]) -> None:
     np.random.set_state((kind, keys.numpy().astype(np.uint32), position, has_gauss, gauss))
     version, words, gauss_next = state["python"]
     random.setstate((version, tuple(words.tolist()), gauss_next))
-
-
-def restore_rank(states: list[dict[str, Any]], ranks: Ranks, say: Callable[[str], None]) -> None:
-    """Go on where this rank was, or say that the checkpoint is of another number of ranks."""
-    if len(states) == ranks.world:
-        restore(states[ranks.rank])
-    else:
-        say(f"The checkpoint is of {len(states)} ranks: random numbers begin anew, losses will differ.")

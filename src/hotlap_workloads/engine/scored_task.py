@@ -22,7 +22,10 @@ class Scorer(Protocol):
 
 @dataclass
 class ScoredTask:
-    """What the engine trains. ``scorer(heavy)`` opens the data of that evaluation, when they are first needed."""
+    """What the engine trains. ``scorer(heavy)`` opens the data of that evaluation, when they are first needed.
+
+    ``batch_most`` is the largest batch that the loss takes, 0 for any.
+    """
 
     objective: nn.Module
     train_set: TrainSet
@@ -30,6 +33,7 @@ class ScoredTask:
     stages: Sequence[nn.Module]
     collate: Callable[[list[Any]], Any] | None
     scorer: Callable[[bool], Scorer]
+    batch_most: int = 0
 
     def evaluate(self, heavy: bool) -> dict[str, float]:
         measured = self.scorer(heavy).measure()

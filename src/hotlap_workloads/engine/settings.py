@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from hotlap_workloads.errors import SettingsError
 
-__all__ = ["EngineSettings"]
+__all__ = ["EngineSettings", "TrackerName"]
+
+TrackerName = Literal["tensorboard", "wandb", "mlflow"]
 
 NOT_NEGATIVE = (
-    *("workers", "eval_workers", "threads", "lr", "decay", "decay_every_epochs"),
+    *("seed", "workers", "eval_workers", "threads", "lr", "momentum", "decay", "decay_every_epochs"),
     *("search_most", "profile_after_steps", "batches_ahead"),
 )
 OFF_AT_ZERO = (
@@ -60,7 +63,7 @@ class EngineSettings:
     drop_last: bool = True
     """Leave an incomplete last batch out."""
     stage_to: str = ""
-    """Copy the data to this folder on a local disk first, and read them there."""
+    """Copy the data that --data names to this folder on a local disk first, and read them there."""
 
     # --- arithmetic
     precision: Literal["off", "fp16", "bf16", "auto"] = "off"
@@ -90,7 +93,8 @@ class EngineSettings:
     lr_for_samples: int = 0
     """Samples of a step that ``lr`` is meant for: with another global batch it is scaled in proportion; 0 leaves it."""
     weight_decay: float = 0.0
-    """L2 penalty (sgd, adam) or decoupled decay (adamw). Not on biases, norms and other vectors with adamw."""
+    """L2 penalty (sgd, adam) or decoupled decay (adamw). With adamw not on biases, norms and other vectors, nor on the
+    class token and position embedding of a vision transformer."""
     momentum: float = 0.9
     """Momentum of sgd."""
     betas: tuple[float, ...] = (0.9, 0.999)
@@ -147,8 +151,8 @@ class EngineSettings:
     """Largest batch that the search tries; 0 is the whole data set."""
 
     # --- watching
-    trackers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
-    """Where metrics go: none by default, or several."""
+    trackers: tuple[TrackerName, ...] = ()
+    """Where metrics go: none, one or several. Presets choose one where it is installed; trackers= is none."""
     track_model: bool = False
     """Give the trackers the checkpoint as an artefact when the training ends."""
     profile_steps: int = 0
@@ -161,6 +165,10 @@ class EngineSettings:
         for name in ("epochs", "batch_size", "eval_batch_size", "accumulate", "prefetch_factor", "print_every_steps"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name}={getattr(self, name)} is less than 1.")
+        for name, value in asdict(self).items():
+            numbers = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
+                raise SettingsError(f"{name}={value} is no finite number.", "0 is off." if name in OFF_AT_ZERO else "")
         for name in (*NOT_NEGATIVE, *OFF_AT_ZERO):
             if getattr(self, name) < 0:
                 hint = "0 is off." if name in OFF_AT_ZERO else ""

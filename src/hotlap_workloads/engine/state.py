@@ -14,8 +14,12 @@ from hotlap_workloads.errors import SettingsError
 
 __all__ = ["pack", "unpack"]
 
-KEPT = ("batch_size", "accumulate", "optimizer", "lr", "lr_for_samples", "weight_decay", "momentum", "betas", "amsgrad")
-"""Settings that a checkpoint carries on. Others asked for at a resume would be of no effect."""
+KEPT = (
+    *("batch_size", "accumulate", "optimizer", "lr", "lr_for_samples", "weight_decay", "momentum", "betas", "amsgrad"),
+    *("seed", "drop_last"),
+)
+"""Settings that a checkpoint carries on. Others asked for at a resume would be of no effect, or, as seed and drop_last,
+make other batches of the rest of the epoch than those of its beginning."""
 
 
 def pack(
@@ -29,6 +33,7 @@ def pack(
     """The state. ``planned_at`` is where the steps to come were counted, ``sums`` are the scalars since the last line
     and since the last point of the trackers, ``random`` the generators of each rank."""
     return {
+        "world": len(random),
         "objective": stepper.objective.state_dict(),
         "optimizer": stepper.optimizer.state_dict(),
         "schedule": stepper.schedule.state_dict(),
@@ -44,19 +49,21 @@ def pack(
     }
 
 
-def unpack(state: dict[str, Any], stepper: Stepper, folder: Path) -> None:
-    """Put weights, moments, schedule and scaler back.
+def unpack(state: dict[str, Any], stepper: Stepper, folder: Path, world: int) -> None:
+    """Put weights, moments, schedule and scaler back, in a training on ``world`` ranks.
 
-    Raises WorkloadError for another model's checkpoint, SettingsError for settings that differ from those it was made
-    with and would be of no effect. Checkpoints of before that do not say what was asked for.
+    Raises WorkloadError for another model's checkpoint, SettingsError for one of another number of ranks, and for
+    settings that differ from those it was made with. Checkpoints of before that do not say what was asked for.
     """
+    _same_ranks(state.get("world", len(state["random"])), world, folder)
     _same(state.get("asked", {}), _asked(stepper.settings), folder)
     fits(state["objective"], stepper.objective.state_dict(), folder)
     stepper.objective.load_state_dict(state["objective"])
     load_optimizer(stepper.optimizer, state["optimizer"])
     stepper.pace = state.get("pace", stepper.pace)
     stepper.schedule.load_state_dict(state["schedule"])
-    stepper.scaler.load_state_dict(state["scaler"])
+    if state["scaler"]:  # none without fp16, and then it begins as in a new training
+        stepper.scaler.load_state_dict(state["scaler"])
 
 
 def _asked(settings: EngineSettings) -> dict[str, Any]:
@@ -64,6 +71,16 @@ def _asked(settings: EngineSettings) -> dict[str, Any]:
     names = [name for name in KEPT if name != "batch_size" or not settings.search_batch_size]
     values = {name: getattr(settings, name) for name in names}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _same_ranks(before: int, now: int, folder: Path) -> None:
+    """Steps, the epoch's rest, the learning rate: all is counted in batches of all ranks together."""
+    if before != now:
+        how = f"torchrun --nproc-per-node {before}" if before > 1 else "without torchrun"
+        raise SettingsError(
+            f"The checkpoint in {folder} is of a training on {before} ranks, and this one has {now}.",
+            f"Go on with {before} ({how}), or begin anew with another --out.",
+        )
 
 
 def _same(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:

@@ -99,16 +99,21 @@ class Stepper:
         """Zero-grad."""
         self.optimizer.zero_grad(set_to_none=self.settings.zero_grad_to_none)
 
-    def buffers(self) -> list[torch.Tensor]:
-        """Copies of what forward changes (statistics of norms, class centres), for :meth:`leave_out`."""
-        return [buffer.clone() for buffer in self.objective.buffers()]
+    def _moves(self) -> Iterator[torch.Tensor]:
+        """What forward changes: statistics of norms are buffers, class centres parameters without gradient."""
+        yield from self.objective.buffers()
+        yield from (parameter for parameter in self.objective.parameters() if not parameter.requires_grad)
 
-    def leave_out(self, buffers: list[torch.Tensor]) -> None:
-        """As if the step had not been: no gradients, and the buffers of before it."""
+    def moved(self) -> list[torch.Tensor]:
+        """Copies of what forward changes, for :meth:`leave_out`."""
+        return [tensor.detach().clone() for tensor in self._moves()]
+
+    def leave_out(self, moved: list[torch.Tensor]) -> None:
+        """As if the step had not been: no gradients, and what forward changes as it was before."""
         self.forget()
         with torch.no_grad():
-            for buffer, before in zip(self.objective.buffers(), buffers, strict=True):
-                buffer.copy_(before)
+            for tensor, before in zip(self._moves(), moved, strict=True):
+                tensor.copy_(before)
 
 
 def _recompute(stage: nn.Module, compiled: bool) -> None:

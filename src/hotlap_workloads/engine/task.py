@@ -56,6 +56,10 @@ class Task(Protocol):
     objective  maps a batch on the device to {"loss": scalar, ...other scalars}; its parameters are trained
     stages     modules whose activations may be computed again in backward
     collate    samples to a batch, None for torch's default
+
+    A task may say more: ``has_heavy``, False where its data have nothing for the heavy evaluation, which then is never
+    due; ``batch_most``, the largest batch that its loss takes, 0 for any; ``heaviest(batch_size)``, the draws that take
+    the most memory. The two last are for the batch-size search.
     """
 
     objective: nn.Module

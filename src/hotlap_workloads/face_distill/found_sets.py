@@ -18,7 +18,9 @@ from hotlap_workloads.face_distill.squares import Squares
 from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.trials import read_trials
 
-__all__ = ["heavy_sets", "train_squares", "verification_sets"]
+__all__ = ["HEAVY_NAMES", "heavy_names", "heavy_sets", "train_squares", "verification_sets"]
+
+HEAVY_NAMES = "ijbb/, ijbc/, tinyface/, test_trials*.txt"
 
 
 def train_squares(s: FaceSettings, data: Path, forgive: bool = False) -> Squares:
@@ -57,18 +59,19 @@ def verification_sets(s: FaceSettings, data: Path, must_exist: bool = True) -> l
     ]
 
 
+def heavy_names(s: FaceSettings, data: Path) -> list[str]:
+    """What ``heavy`` names, or what there is: nothing in a training set as InsightFace ships it."""
+    if s.heavy:
+        return list(s.heavy)
+    folders = [name for name in ("ijbb", "ijbc", "tinyface") if (data / name).is_dir()]
+    return folders + sorted(path.name for path in data.glob("test_trials*.txt"))
+
+
 def heavy_sets(s: FaceSettings, data: Path, must_exist: bool = True) -> list[Evaluation]:
     """The sets that ``heavy`` names, or those there are. With ``must_exist``, so must photos of trials."""
-    names = list(s.heavy)
+    names = heavy_names(s, data)
     if not names:
-        names = [name for name in ("ijbb", "ijbc", "tinyface") if (data / name).is_dir()]
-        names += sorted(path.name for path in data.glob("test_trials*.txt"))
-    if not names:
-        raise DataError(
-            data,
-            "holds nothing for the heavy evaluation (ijbb/, ijbc/, tinyface/, test_trials*.txt).",
-            "heavy_every_epochs=0 does without.",
-        )
+        raise DataError(data, f"holds nothing for the heavy evaluation ({HEAVY_NAMES}).", "heavy=NAME names it.")
     return [_heavy(s, data / name, must_exist) for name in names]
 
 

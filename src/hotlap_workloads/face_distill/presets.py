@@ -33,6 +33,7 @@ def slow(machine: Machine) -> FaceSettings:
         read_loss_every_step=True,
         evaluate_every_epochs=0.25,
         heavy_every_epochs=1.0,
+        trackers=machine.tracker("tensorboard"),
     )
 
 

@@ -88,6 +88,11 @@ class FaceSettings(EngineSettings):
         super().check()
         if self.size < 16:
             raise SettingsError(f"size={self.size} is less than 16: the networks halve it four times.")
+        if self.embedding < 1:
+            raise SettingsError(f"embedding={self.embedding} is less than 1.")
+        for name in ("identities", "photos_per_identity", "middle"):
+            if getattr(self, name) < 0:
+                raise SettingsError(f"{name}={getattr(self, name)} is negative.")
         if self.adaptive and self.teacher_outputs == "once" and self.decode != "once":
             raise SettingsError("teacher_outputs=once asks the teacher about packed photos.", "Set decode=once too.")
         if self.decode == "once" and self.flip_on == "loader":

@@ -18,7 +18,13 @@ from hotlap_workloads.engine.task import Context, TrainSet
 from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_input
 from hotlap_workloads.face_distill.embedder import Embedder
 from hotlap_workloads.face_distill.evaluations import Evaluation
-from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets
+from hotlap_workloads.face_distill.found_sets import (
+    HEAVY_NAMES,
+    heavy_names,
+    heavy_sets,
+    train_squares,
+    verification_sets,
+)
 from hotlap_workloads.face_distill.made_data import make_data
 from hotlap_workloads.face_distill.presets import ALIASES, PRESETS, for_made_data, translated
 from hotlap_workloads.face_distill.settings import FaceSettings
@@ -69,6 +75,7 @@ class FaceTask:
     collate: Callable[[list[Any]], Any] | None
     embedder: Embedder
     sets: Callable[[bool], list[Evaluation]]
+    has_heavy: bool
 
     def evaluate(self, heavy: bool) -> dict[str, float]:
         measured: dict[str, float] = {}
@@ -98,8 +105,10 @@ class FaceDistill:
             context.say(f"No --data: training on {data}, made here, in batches of {crops}.")
         squares = train_squares(s, data, forgive=context.quarantine)
         light = verification_sets(s, data, not context.quarantine)
-        wanted = s.heavy_every_epochs > 0 or bool(s.heavy)
-        heavy = heavy_sets(s, data, not context.quarantine) if wanted else None
+        wanted, there = s.heavy_every_epochs > 0 or bool(s.heavy), bool(heavy_names(s, data))
+        if wanted and not there:
+            context.say(f"{data} holds nothing for the heavy evaluation ({HEAVY_NAMES}): training does without.")
+        heavy = heavy_sets(s, data, not context.quarantine) if wanted and there else None
         listed = [squares, *(one.squares for one in [*light, *(heavy or [])])]
         if context.quarantine:
             bad = unreadable(listed, context)
@@ -132,6 +141,7 @@ class FaceDistill:
             collate=as_batch if s.decode == "once" else None,
             embedder=Embedder(net, context, s.eval_batch_size, s.eval_workers, s.decode == "once"),
             sets=sets,
+            has_heavy=there,
         )
 
 

@@ -1,7 +1,8 @@
 """Files decoded once into one flat file, then read through a memory map: no decoding in later epochs.
 
 The file holds the values of all arrays back to back. It is made anew when the list of files, any of them, or what was
-made of them has changed. Data beyond memory are no problem: the page cache keeps what it can.
+made of them has changed, and when it is not as long as it should be. Data beyond memory are no problem: the page cache
+keeps what it can.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.writing import writing
 
 __all__ = ["FlatBank", "flat_bank"]
 
@@ -25,6 +27,7 @@ T = TypeVar("T", bound=np.generic)
 THREADS = 4
 AT_ONCE = 64
 """Decoded arrays that wait in memory to be written, at most."""
+ROOM = "Make room, or set decode=each_time."
 
 
 class FlatBank(Generic[T]):
@@ -71,26 +74,41 @@ def flat_bank(
     """
     if ranks.first:
         files = [[str(path), *_stamp(path)] for path in paths]
-        wanted, manifest = json.dumps({"kind": kind.__name__, "made": made, "files": files}), folder / "files.json"
-        if not (manifest.exists() and manifest.read_text(encoding="utf-8") == wanted):
-            folder.mkdir(parents=True, exist_ok=True)
-            manifest.unlink(missing_ok=True)
+        wanted = json.dumps({"kind": kind.__name__, "made": made, "files": files}).encode()
+        manifest = folder / "files.json"
+        if not (manifest.exists() and manifest.read_bytes() == wanted and _is_whole(folder, len(paths), kind)):
+            with writing(folder, ROOM):
+                folder.mkdir(parents=True, exist_ok=True)
+                manifest.unlink(missing_ok=True)
             _fill(folder, len(paths), read, kind)
-            new = folder / "files.json.new"
-            new.write_text(wanted, encoding="utf-8")
-            os.replace(new, manifest)  # last: an interrupted build is begun again
+            with writing(folder, ROOM):
+                new = folder / "files.json.new"
+                new.write_bytes(wanted)
+                os.replace(new, manifest)  # last: an interrupted build is begun again
     ranks.wait()
     return FlatBank(folder, kind)
 
 
 def _fill(folder: Path, count: int, read: Callable[[int], NDArray[T]], kind: type[T]) -> None:
     shapes = []
-    with open(folder / "values.bin", "wb") as out, ThreadPoolExecutor(THREADS) as pool:
+    with writing(folder, ROOM), open(folder / "values.bin", "wb") as out, ThreadPoolExecutor(THREADS) as pool:
         for begin in range(0, count, AT_ONCE):
             for values in pool.map(read, range(begin, min(begin + AT_ONCE, count))):
                 shapes.append(values.shape)
-                np.ascontiguousarray(values, kind).tofile(out)
-    np.save(folder / "shapes.npy", np.array(shapes, np.int64))
+                out.write(np.ascontiguousarray(values, kind).data)  # tofile's own buffer says nothing of a full disk
+        np.save(folder / "shapes.npy", np.array(shapes, np.int64))
+
+
+def _is_whole(folder: Path, count: int, kind: type[np.generic]) -> bool:
+    """Whether the files hold as many arrays and values as they should."""
+    try:
+        with open(folder / "shapes.npy", "rb") as file:
+            shapes = np.lib.format.read_array(file)
+        size = (folder / "values.bin").stat().st_size
+    except Exception:  # numpy raises OSError, ValueError, EOFError, SyntaxError, TokenError, ... of a damaged file
+        return False
+    fits = shapes.dtype == np.int64 and shapes.ndim == 2 and len(shapes) == count
+    return bool(fits and shapes.min() >= 0 and shapes.prod(axis=1).sum() * np.dtype(kind).itemsize == size)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -21,14 +21,15 @@ FLOOR = 1e-4 / 32768**2
 class BatchAugment:
     """Waves (batch, samples) in -1 to 1, each with one kind of change, drawn from torch's random numbers.
 
-    The sounds are no buffers of a module: several ranks would send them to each other at every step.
+    ``minutes`` of each kind of noise are kept, and so many ``rooms``, 0 for all. The sounds are no buffers of a module:
+    several ranks would send them to each other at every step.
     """
 
-    def __init__(self, files: NoiseFiles, minutes: float, device: torch.device) -> None:
+    def __init__(self, files: NoiseFiles, minutes: float, device: torch.device, rooms: int = 0) -> None:
         self.banks = {kind: _bank(paths, minutes).to(device) for kind, paths in files.by_kind.items()}
-        rooms = [read_wave(path).astype(np.float32) for path in _spread(files.rooms, 256)]
-        length = max(map(len, rooms))
-        stacked = np.stack([np.pad(room / np.sqrt(np.sum(room**2)), (0, length - len(room))) for room in rooms])
+        kept = [read_wave(path).astype(np.float32) for path in _spread(files.rooms, rooms or len(files.rooms))]
+        length = max(map(len, kept))
+        stacked = np.stack([np.pad(room / np.sqrt(np.sum(room**2)), (0, length - len(room))) for room in kept])
         self.rooms = torch.from_numpy(stacked).to(device)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]

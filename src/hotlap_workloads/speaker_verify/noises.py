@@ -33,6 +33,20 @@ class NoiseFiles:
     by_kind: dict[str, list[Path]]
     rooms: list[Path]
 
+    @property
+    def paths(self) -> list[Path]:
+        """All of them."""
+        return [path for files in self.by_kind.values() for path in files] + self.rooms
+
+    def without(self, bad: set[Path]) -> NoiseFiles:
+        """Without files that cannot be read. Raises DataError where none of a kind is left."""
+        kept = {}
+        for kind, files in {**self.by_kind, "room": self.rooms}.items():
+            kept[kind] = [path for path in files if path not in bad]
+            if not kept[kind]:
+                raise DataError(files[0], f"and all {len(files)} files of {kind} cannot be read.")
+        return NoiseFiles({kind: kept[kind] for kind in self.by_kind}, kept["room"])
+
 
 def find_noises(musan: Path, rirs: Path) -> NoiseFiles:
     """All WAV files below ``musan/KIND`` and ``rirs``."""

@@ -28,7 +28,8 @@ def slow(machine: Machine) -> SpeakerSettings:
         augment="sample",
         read_loss_every_step=True,
         evaluate_every_epochs=1.0,
-        eval_files_at_once=1,
+        eval_batch_size=10,
+        trackers=machine.tracker("tensorboard"),
     )
 
 
@@ -44,7 +45,7 @@ def fast(machine: Machine) -> SpeakerSettings:
         augment="batch",
         decode="once",
         evaluate_every_epochs=3.0,
-        eval_files_at_once=8,
+        eval_batch_size=80,
         eval_workers=min(tuned.workers, 4),
     )
 

@@ -65,14 +65,14 @@ class SpeakerSettings(EngineSettings):
     """Folder of room impulse responses."""
     noise_minutes: float = 20.0
     """augment=batch: minutes of each kind of noise kept in memory."""
+    rooms: int = 256
+    """augment=batch: rooms kept in memory, spread over all there are; 0 keeps all (the published ones take 4 GB)."""
 
     # --- evaluation
     eval_crops: int = 10
-    """Crops per utterance, evenly spread."""
+    """Crops per utterance, evenly spread. eval_batch_size counts them, in whole utterances, one at least."""
     eval_crop_s: float = 3.0
     """Seconds of each crop."""
-    eval_files_at_once: int = 1
-    """Files per batch of the evaluation."""
     p_target: float = 0.05
     """minDCF: share of trials of the same speaker."""
     c_miss: float = 1.0
@@ -82,6 +82,15 @@ class SpeakerSettings(EngineSettings):
 
     def check(self) -> None:
         super().check()
+        for name in ("embedding", "utterances", "eval_crops"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name}={getattr(self, name)} is less than 1.")
+        for name in ("width", "crop_s", "eval_crop_s"):
+            if getattr(self, name) <= 0:
+                raise SettingsError(f"{name}={getattr(self, name)} is not above 0.")
+        for name in ("noise_minutes", "rooms"):
+            if getattr(self, name) < 0:
+                raise SettingsError(f"{name}={getattr(self, name)} is negative.")
         if not (0 < self.p_target < 1 and self.c_miss > 0 and self.c_fa > 0):
             costs = f"p_target={self.p_target}, c_miss={self.c_miss}, c_fa={self.c_fa}"
             raise SettingsError(f"{costs}: minDCF takes a share between 0 and 1, and costs above 0.")
@@ -91,6 +100,11 @@ class SpeakerSettings(EngineSettings):
             raise SettingsError(f"loss={self.loss} compares utterances of a speaker, and utterances={self.utterances}.")
         if self.batch_size % self.group:
             raise SettingsError(f"batch_size={self.batch_size} is not a multiple of utterances={self.group}.")
+
+    @property
+    def eval_files(self) -> int:
+        """Utterances per batch of the evaluation: as many as have ``eval_batch_size`` crops."""
+        return max(1, self.eval_batch_size // self.eval_crops)
 
     @property
     def group(self) -> int:

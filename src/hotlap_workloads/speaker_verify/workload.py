@@ -63,14 +63,19 @@ class SpeakerVerify:
         s = settings
         data, noises = _folders(s, context)
         utterances, trials = read_train_list(data / s.train_list, data / s.wav_folder), _trials(s, data, False, context)
-        listed = [*utterances.paths, *trials.paths]
+        listed = [*utterances.paths, *trials.paths, *(noises.paths if noises else [])]
         if context.quarantine:
             bad = quarantined(listed, read_wave, context)
             utterances, trials = utterances.without(bad), trials.without(bad)
-        _check(s, len(utterances.speakers), context)
+            noises = noises.without(bad) if noises else None
+        most = _most(s, len(utterances.speakers), context)
         net = SpeakerNet(s)
-        on_device = BatchAugment(noises, s.noise_minutes, context.device) if noises and s.augment == "batch" else None
-        in_loader = SampleAugment(noises) if noises and s.augment == "sample" else None
+        on_device: BatchAugment | None = None
+        in_loader: SampleAugment | None = None
+        if noises and s.augment == "batch":
+            on_device = BatchAugment(noises, s.noise_minutes, context.device, s.rooms)
+        elif noises:
+            in_loader = SampleAugment(noises)
         samples = samples_of(s.crop_s)
         train_set: TrainSet = FileCrops(utterances, samples, in_loader)
         if s.decode == "once":
@@ -92,6 +97,7 @@ class SpeakerVerify:
             stages=list(net.stages),
             collate=as_batch if s.decode == "once" else None,
             scorer=scorer,
+            batch_most=most,
         )
 
 
@@ -115,13 +121,18 @@ def _trials(s: SpeakerSettings, data: Path, heavy: bool, context: Context) -> Tr
     return read_trials(file, root, must_exist=not context.quarantine)
 
 
-def _check(s: SpeakerSettings, speakers: int, context: Context) -> None:
-    places = s.batch_size * context.ranks.world // s.group
-    if s.loss in PAIR_LOSSES and places > speakers:
+def _most(s: SpeakerSettings, speakers: int, context: Context) -> int:
+    """The largest batch that has a speaker once, where the loss wants that; else 0. Raises where it is exceeded."""
+    if s.loss not in PAIR_LOSSES:
+        return 0
+    most = speakers // context.ranks.world * s.group
+    if s.batch_size > most:
+        places = s.batch_size * context.ranks.world // s.group
         raise WorkloadError(
             f"loss={s.loss} wants each speaker once in a batch; {places} places, {speakers} speakers.",
-            f"Set batch_size to at most {speakers // context.ranks.world * s.group}.",
+            f"Set batch_size to at most {most}.",
         )
+    return most
 
 
 def _bank(paths: Sequence[Path], name: str, context: Context, least: int = 0) -> FlatBank[np.int16]:
@@ -135,7 +146,7 @@ def _scorer(s: SpeakerSettings, net: nn.Module, trials: Trials, context: Context
         read = _bank(trials.paths, name, context)
     crops = EvalCrops(len(trials.paths), read, samples_of(s.eval_crop_s), s.eval_crops)
     costs = s.p_target, s.c_miss, s.c_fa
-    return Scorer(net, crops, trials, context.device, context.ranks, s.eval_files_at_once, s.eval_workers, *costs)
+    return Scorer(net, crops, trials, context.device, context.ranks, s.eval_files, s.eval_workers, *costs)
 
 
 WORKLOAD = SpeakerVerify()

@@ -39,6 +39,7 @@ def training(machine: Machine) -> TinySettings:
         track_every_steps=50,
         cleanup_every_steps=10,
         memory_check_every_steps=50,
+        trackers=machine.tracker("mlflow"),
         track_model=True,
     )
     return common if machine.gpu else _for_cpu(common)

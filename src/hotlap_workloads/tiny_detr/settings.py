@@ -35,7 +35,7 @@ class TinySettings(EngineSettings):
     queries: int = 400
     """Objects that can be found in an image at most."""
     dropout: float = 0.1
-    """Of the transformer."""
+    """Share of the transformer's activations that are left out in training."""
 
     # --- loss
     auxiliary: bool = True
@@ -100,6 +100,10 @@ class TinySettings(EngineSettings):
         for name in ("queries", "encoder_layers", "decoder_layers", "ffn", "most_detections"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name}={getattr(self, name)} is less than 1.")
+        if not 0 <= self.dropout < 1:
+            raise SettingsError(f"dropout={self.dropout} is not from 0 to below 1.")
+        if self.width <= 0:
+            raise SettingsError(f"width={self.width} is not above 0.")
         if self.heads < 1 or self.d_model % self.heads or self.d_model % 4:
             raise SettingsError(f"d_model={self.d_model} is not a multiple of 4 and of heads={self.heads}.")
         if not 32 <= self.size_low <= self.size_high <= self.longest or not 32 <= self.size <= self.longest:

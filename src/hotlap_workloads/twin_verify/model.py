@@ -18,6 +18,8 @@ class DCAL(nn.Module):
     Names of parameters are those of common vision transformers: patch_embed, cls_token, pos_embed, blocks, norm.
     """
 
+    without_decay = ("cls_token", "pos_embed")
+
     def __init__(self, s: TwinSettings) -> None:
         super().__init__()
         self.share, self.residual, self.pwca_blocks = s.local_share, s.rollout_residual, s.pwca_blocks

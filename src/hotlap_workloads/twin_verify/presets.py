@@ -27,6 +27,7 @@ def slow(machine: Machine) -> TwinSettings:
         warmup_epochs=1.0,
         read_loss_every_step=True,
         eval_pwca=True,
+        trackers=machine.tracker("tensorboard"),
     )
 
 
