@@ -183,13 +183,6 @@ class Policy:
     """Growth of the validations' time from which they count as growing ..."""
     validation_trend_z: float = 2.2
     """... and the Mann-Kendall z wanted: five in order reach it."""
-    late_validations: int = 8
-    """The last so many, twice as many, and so on are looked at by themselves, with as many before them: a growth that
-    begins late is lost in a trend over the whole run ..."""
-    late_trend_z: float = 2.8
-    """... where the z wanted is that of eight of which hardly two are out of order ..."""
-    late_spreads: float = 9.0
-    """... and the slope, over its deviation by the scatter of those before: a guard asks at each validation."""
     min_blocks: int = 8
     """Blocks of steps needed to speak about time at all."""
     max_blocks: int = 48
