@@ -25,7 +25,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -36,7 +35,7 @@ from loader_data import COUNT, make_files
 from loader_memory import compare_memory
 from loader_rivals import installed
 from loader_rounds import Turn, medians, ratios, take_turns, turn
-from loader_turn import ALL_RIVALS, step, ways, writers
+from loader_turn import ALL_RIVALS, ways, writers
 from loader_ways import IN_TURN, LIMIT, PURE_TORCH, ROOF
 
 from hotlap.pack import kernel
@@ -51,15 +50,13 @@ GO_ON = 3
 
 
 def _multiplications(step_ms: float) -> int:
-    """How many make a step of this length, alone on the machine."""
+    """How many make a step of this length, alone on the machine, in a process like those of the turns."""
     if step_ms == 0:
         return 0
-    compute, times = step(10), []
-    for _ in range(20):
-        begun = time.perf_counter()
-        compute()
-        times.append(time.perf_counter() - begun)
-    return max(1, round(10 * step_ms / 1000 / min(times)))  # whatever disturbs makes it longer, never shorter
+    found = turn({"what": "step", "kind": "images", "folder": "", "usable": []})
+    if isinstance(found, str):
+        raise RuntimeError(f"The length of a step could not be measured: {found}")
+    return max(1, round(step_ms / 1000 / found["multiplication_s"]))
 
 
 def _tier(name: str) -> str:

@@ -13,8 +13,8 @@ from hotlap.records.rows import Event
 __all__ = ["ValidationGrowth", "find_validation_growth"]
 
 LATE = 8
-"""The last so many, twice as many, and so on are looked at by themselves, with as many before them: a growth that begins
-late is lost in a trend over the whole run."""
+"""The last so many, twice as many, and so on are looked at by themselves, with as many before them: a growth that
+begins late is lost in a trend over the whole run."""
 LATE_TREND_Z = 2.8
 """Mann-Kendall z wanted of these: that of eight of which hardly two are out of order."""
 LATE_SPREADS = 9.0
