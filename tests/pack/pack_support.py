@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+import http.server
 import io
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+@contextmanager
+def served(folder: Path, broken: str = "") -> Iterator[str]:
+    """``folder`` by HTTP, on loopback. Of a file named ``broken`` half is sent before the connection ends."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+        def copyfile(self, source: Any, outputfile: Any) -> None:
+            content = source.read()
+            is_broken = broken and self.path.endswith(f"/{broken}")
+            outputfile.write(content[: len(content) // 2] if is_broken else content)
+
+    found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=found.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{found.server_address[1]}"
+    finally:
+        found.shutdown()
+        found.server_close()
 
 
 class Rows:

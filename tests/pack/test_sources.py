@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import http.server
 import io
 import json
 import os
 import struct
 import tarfile
-import threading
 import zlib
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
-from pack_support import jpeg
+from pack_support import jpeg, served
 
 from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
 from hotlap.pack.sources.contract import BadRow
@@ -227,15 +225,8 @@ def test_hugging_face(tmp_path: Path) -> None:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """The temporary folder by HTTP, on loopback."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None: ...
-
-    found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
-    threading.Thread(target=found.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{found.server_address[1]}"
-    found.shutdown()
-    found.server_close()
+    with served(tmp_path) as address:
+        yield address
 
 
 def test_urls(pictures: Path, tmp_path: Path, server: str) -> None:
@@ -265,6 +256,14 @@ def test_a_folder_and_annotations_by_url(pictures: Path, tmp_path: Path, server:
         packed(f"{server}/pictures/lists/train.txt", tmp_path / "r")
     with pytest.raises(HotlapError, match=r"cannot be read|No files"):
         packed(f"{server}/nowhere", tmp_path / "s")
+
+
+def test_a_connection_that_ends_in_a_list_is_told(pictures: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    pytest.importorskip("aiohttp")
+    (pictures / "list.txt").write_text("0 cat/0.jpg\n1 dog/3.jpg\n")
+    with served(pictures, "list.txt") as address, pytest.raises(HotlapError, match=r"list.txt cannot.* again"):
+        packed(f"{address}/list.txt", tmp_path / "p")
 
 
 def png_of(width: int, height: int) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pack_support import served
 
 from hotlap.pack import stage
 from hotlap.pack import staging as module
@@ -109,3 +111,48 @@ def test_an_address_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.Mo
 
 def _forbidden(*_: object, **__: object) -> None:
     raise PermissionError("Forbidden")
+
+
+@pytest.fixture
+def site(source: Path) -> Iterator[str]:
+    """The folder that holds the source, by HTTP."""
+    for package in ("fsspec", "aiohttp"):
+        pytest.importorskip(package)
+    with served(source.parent, "cut.bin") as address:
+        yield address
+
+
+def page(folder: Path, *links: str) -> None:
+    """What a server shows of a folder."""
+    (folder / "index.html").write_text("".join(f'<a href="{link}">{link}</a>\n' for link in links))
+
+
+def test_a_listing_that_leads_out_of_the_folder(source: Path, tmp_path: Path, site: str) -> None:
+    (tmp_path / "secret.bin").write_bytes(b"secret")
+    page(source / "deep", "b.bin", "../../secret.bin")
+    with pytest.raises(HotlapError, match=r"names '\.\./\.\./secret\.bin', which leads out of the folder"):
+        stage(f"{site}/source/deep", tmp_path / "far" / "away" / "target")
+    assert not (tmp_path / "far").exists()
+
+
+def test_a_folder_and_a_file_by_url(source: Path, tmp_path: Path, site: str) -> None:
+    page(source / "deep", "?C=N;O=D", "b.bin", "empty")
+    stage(f"{site}/source/deep", tmp_path / "target")
+    assert contents(tmp_path / "target") == {"b.bin": b"b" * 7, "empty": b""}
+    stage(f"{site}/source/a.bin", tmp_path / "one")
+    assert contents(tmp_path / "one") == {"a.bin": (source / "a.bin").read_bytes()}
+
+
+def test_a_connection_that_ends_is_told(source: Path, tmp_path: Path, site: str) -> None:
+    (source / "cut.bin").write_bytes(b"c" * 5000)
+    with pytest.raises(HotlapError, match=r"Staging cut\.bin failed: .*Run the same command again"):
+        stage(f"{site}/source/cut.bin", tmp_path / "target")
+    assert not (tmp_path / "target" / "cut.bin").exists()
+
+
+def test_hidden_files_belong_to_a_folder_partial_copies_do_not(source: Path, tmp_path: Path) -> None:
+    for name in (".gitignore", ".part", "deep/.hidden.bin", ".a.bin.part", "deep/.b.bin.part"):
+        (source / name).write_bytes(b"h")
+    stage(str(source), tmp_path / "target")
+    assert {".gitignore", ".part", "deep/.hidden.bin"} <= contents(tmp_path / "target").keys()
+    assert not {".a.bin.part", "deep/.b.bin.part"} & contents(tmp_path / "target").keys()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotlap.pack.sources.read import is_url, list_folder
+from hotlap.pack.sources.read import NETWORK, is_url, leads_out, list_all
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Staged", "stage"]
@@ -42,12 +43,7 @@ class _File:
 def stage(source: str, target: str | Path, progress: Callable[[int, int], None] | None = None) -> Staged:
     """Copy the folder (or URL, or single file) ``source`` into the folder ``target``."""
     folder = Path(target)
-    if not is_url(source) and Path(source).is_file():
-        root, names = str(Path(source).parent), [Path(source).name]
-    else:
-        root, names = source, list_folder(source, ("",))
-    if not names:
-        raise HotlapError(f"{source} holds no files to stage.", "Is it the right folder?")
+    root, names = _names(source)
     if not is_url(root) and folder.resolve().is_relative_to(Path(root).resolve()):
         raise HotlapError(f"{folder} lies in {root}: a folder cannot be staged into itself.", "Name a DST outside it.")
     files = [_look(root, name) for name in names]
@@ -59,10 +55,13 @@ def stage(source: str, target: str | Path, progress: Callable[[int, int], None] 
     for file in todo:
         try:
             _copy(root, file, folder / file.name)
-        except OSError as err:
+        except HotlapError:
+            raise
+        except Exception as err:
+            if not isinstance(err, OSError) and not is_url(root):
+                raise
             raise HotlapError(
-                f"Staging {file.name} failed: {err.strerror or err}.",
-                "Run the same command again: it goes on from there.",
+                f"Staging {file.name} failed: {_reason(err)}.", "Run the same command again: it goes on from there."
             ) from err
         done += file.size_bytes
         if progress is not None:
@@ -70,11 +69,35 @@ def stage(source: str, target: str | Path, progress: Callable[[int, int], None] 
     return Staged(len(files), len(todo), total, sum(f.size_bytes for f in todo))
 
 
+def _names(source: str) -> tuple[str, list[str]]:
+    """The folder (or URL) that is staged, and the files below it; none of them would be written outside the target."""
+    if not is_url(source) and Path(source).is_file():
+        return str(Path(source).parent), [Path(source).name]
+    root, names = source, list_all(source)
+    if names == [""]:  # the URL of a file
+        root, _, name = source.rpartition("/")
+        names = [name]
+    names = [name for name in names if name and not re.fullmatch(r"\..+\.part", name.rpartition("/")[2])]
+    if not names:
+        raise HotlapError(f"{source} holds no files to stage.", "Is it the right folder?")
+    for name in filter(leads_out, names):
+        raise HotlapError(f"{source} names {name!r}, which leads out of the folder.", "Can its server be trusted?")
+    return root, names
+
+
+def _reason(err: Exception) -> str:
+    return getattr(err, "strerror", None) or str(err).rstrip(".") or type(err).__name__
+
+
 def _look(root: str, name: str) -> _File:
     if is_url(root):
         import fsspec
 
-        info = fsspec.open(f"{root.rstrip('/')}/{name}").fs.info(f"{root.rstrip('/')}/{name}")
+        place = f"{root.rstrip('/')}/{name}"
+        try:
+            info = fsspec.open(place).fs.info(place)
+        except Exception as err:  # each of fsspec's systems has errors of its own; aiohttp's are no OSError
+            raise HotlapError(f"{place} cannot be read: {_reason(err)}.", NETWORK) from err
         if info.get("size") is None:
             raise HotlapError(f"{root}/{name} does not tell its size.")
         return _File(name, int(info["size"]), None)

@@ -10,7 +10,9 @@ from typing import Any
 from hotlap.pack.sources.contract import BadRow
 from hotlap.records.errors import HotlapError
 
-__all__ = ["inside", "is_url", "list_folder", "read_file", "stamp"]
+__all__ = ["NETWORK", "inside", "is_url", "leads_out", "list_all", "list_folder", "read_file", "stamp"]
+
+NETWORK = "If the network failed, run the same command again."
 
 
 def is_url(path: str) -> bool:
@@ -32,8 +34,10 @@ def read_file(path: str) -> bytes:
         try:
             with _fsspec().open(path, "rb") as remote:
                 content = bytes(remote.read())
-        except (OSError, ValueError) as err:
-            raise BadRow(f"{path} cannot be read: {err}") from err
+        except HotlapError:
+            raise
+        except Exception as err:  # each of fsspec's systems has errors of its own; aiohttp's are no OSError
+            raise BadRow(f"{path} cannot be read: {str(err).rstrip('.') or type(err).__name__}.", NETWORK) from err
     else:
         content = _read_local(path)
     if not content:
@@ -55,9 +59,14 @@ def _read_local(path: str) -> bytes:
     return content
 
 
+def leads_out(name: str) -> bool:
+    """Whether ``folder/name`` may lie outside the folder by its name alone."""
+    return name.startswith("/") or ".." in name.split("/")
+
+
 def inside(root: str, name: str) -> str:
     """``root/name``; BadRow when that leads out of ``root`` (``..``, an absolute path, a link)."""
-    if name.startswith("/") or ".." in name.split("/"):
+    if leads_out(name):
         raise BadRow(f"{name!r} leads out of {root}.", "Pass --root, the folder that all names lie in.")
     if is_url(root):
         return root.rstrip("/") + "/" + name
@@ -94,20 +103,29 @@ def _files(folder: str, chain: frozenset[str]) -> Iterator[str]:
             yield from _files(entry.path, chain | {real})
 
 
-def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
-    """Names of all files below ``root`` with these suffixes, sorted, ``/`` between folders."""
+def list_all(root: str) -> list[str]:
+    """Names of all files below ``root``, hidden ones too, sorted, ``/`` between folders; [""] where it is a file."""
     if is_url(root):
         fsspec = _fsspec()
         try:
             system, base = fsspec.core.url_to_fs(root)
             found = [str(p)[len(base) :].lstrip("/") for p in system.find(base)]
-        except (ImportError, ValueError, OSError) as err:
-            hint = "Is the address right, and fsspec's package for it installed?"
-            raise HotlapError(f"{root} cannot be listed: {str(err).rstrip('.')}.", hint) from err
+        except Exception as err:  # as in read_file
+            hint = f"Is the address right, and fsspec's package for it installed? {NETWORK}"
+            raise HotlapError(f"{root} cannot be listed: {str(err).rstrip('.') or type(err).__name__}.", hint) from err
+        if root.startswith("http"):  # a server's page of a folder has links that sort it (?C=N;O=D)
+            found = [name for name in found if "?" not in name]
     else:
         if not Path(root).is_dir():
             raise HotlapError(f"{root} is not a folder.", "Name a folder, a file, or a URL.")
         found = [os.path.relpath(path, root) for path in _files(root, frozenset((os.path.realpath(root),)))]
-    return sorted(
-        name for name in found if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith(".")
-    )
+    return sorted(found)
+
+
+def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
+    """Names of the files below ``root`` with these suffixes; hidden ones (``._a.jpg``) are no samples."""
+    return [
+        name
+        for name in list_all(root)
+        if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith(".")
+    ]
