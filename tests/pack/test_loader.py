@@ -141,6 +141,17 @@ def test_the_epoch_that_was_left_goes_on_when_it_is_named_again(make: Make) -> N
     assert [b["row"].tolist() for b in resumed][:2] == seen[5:], "asked for anew it is read anew"
 
 
+@pytest.mark.parametrize("settings", [INLINE, BACKGROUND])
+def test_going_back_to_an_epoch_that_was_had(make: Make, settings: LoaderSettings) -> None:
+    loader = Loader(make(pictures(40)), 8, {"label": None}, Shuffle(1), settings=settings)
+    state = loader.state_dict()
+    first, *_ = ([b["row"].tolist() for b in loader] for _ in range(3))
+    for back in (lambda: loader.set_epoch(0), lambda: loader.load_state_dict(state)):
+        back()
+        assert len(loader) == 5 and [b["row"].tolist() for b in loader] == first
+        list(loader)
+
+
 def test_another_order_does_not_go_on(make: Make) -> None:
     pack = make(pictures(40))
     state = Loader(pack, 8, order=Tuples([[0, 1], [2, 3], [4, 5], [6, 7]])).state_dict()

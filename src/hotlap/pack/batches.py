@@ -70,13 +70,15 @@ class BatchMaker:
     def epoch_rows(self, epoch: int) -> tuple[Indices, Indices]:
         """This rank's rows of an epoch and their places in the order of all ranks."""
         with self._lock:
-            if epoch not in self._orders:
+            found = self._orders.get(epoch)
+            if found is None:
                 rows = np.asarray(self._order.rows(self.pack, epoch), np.int64)
                 s = self._settings
-                self._orders[epoch] = share_of_rank(rows, self._order.grain, s.rank, s.world)
                 for old in [e for e in self._orders if e < self.oldest]:
                     del self._orders[old]
-            return self._orders[epoch]
+                found = share_of_rank(rows, self._order.grain, s.rank, s.world)
+                self._orders[epoch] = found  # kept even if it is an old one: somebody went back to it
+            return found
 
     def count(self, epoch: int, drop_last: bool) -> int:
         """Batches of an epoch."""
