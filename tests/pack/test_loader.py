@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import gc
 import itertools
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,7 +29,9 @@ from hotlap.pack import (
     Shuffle,
     Tuples,
     as_is,
+    threads,
 )
+from hotlap.pack import loader as loader_module
 from hotlap.pack.placement import Placement
 from hotlap.pack.threads import one_thread
 from hotlap.records.errors import HotlapError
@@ -219,6 +223,100 @@ def test_more_threads_where_the_training_waits_and_they_pay() -> None:
     assert placed(Placement("auto", most=8), lambda n: 0.004 if n else 0.016, lambda n: 0.0) == 1, "it never waits"
     crowded = [0.020, 0.016, 0.018, 0.018, 0.018]  # two threads take the cores that the training wants
     assert placed(Placement("auto", most=4), lambda n: crowded[n], lambda n: 0.008) == 1
+
+
+def test_a_validation_in_a_turn_does_not_hide_that_the_training_waits() -> None:
+    placement = Placement("background", most=2)
+    for number in range(200):
+        pause_s = 10.0 if number % 13 == 3 else 0.0
+        placement.note(pause_s + (0.012 if placement.threads == 1 else 0.008), 0.004)
+    assert placement.decided and placement.threads == 2
+
+
+def test_the_placement_is_found_again_once() -> None:
+    placement = Placement("auto", most=2)
+    assert placed(placement, lambda n: 0.01 if n == 2 else 0.02, lambda n: 0.005) == 2, "the disk is slow"
+    placement.ask_again()
+    assert not placement.decided
+    assert placed(placement, lambda n: 0.02 if n else 0.01, lambda n: 0.0) == 0
+    placement.ask_again()
+    assert placement.decided, "the second time it stays"
+    given = Placement("background", threads=1, most=8)
+    given.ask_again()
+    assert given.decided and given.threads == 1
+
+
+def test_the_placement_is_found_again_after_a_whole_epoch_and_by_a_whole_kernel(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = Loader(make(pictures(40)), 8, {"label": None}, settings=LoaderSettings(mode="auto", threads=1))
+    told: list[str] = []
+    monkeypatch.setattr(loader.placement, "ask_again", lambda: told.append("again"))
+    monkeypatch.setattr(loader.placement, "note", lambda wall_s, waited_s: told.append("note"))
+    monkeypatch.setattr(loader_module.kernel, "state", lambda: "compiling")
+    next(iter(loader))
+    list(loader)
+    assert told == ["again"], "a batch of an epoch that was left, and a whole one"
+    monkeypatch.setattr(loader_module.kernel, "state", lambda: "ready")
+    loader.load_state_dict({**loader.state_dict(), "batch": 3})
+    list(loader)
+    assert told == ["again", "note", "note"]
+
+
+def test_threads_have_room_for_their_batches(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "cores", lambda: 32)
+    loader = Loader(make(pictures(40)), 8, {"image": Image((8, 8)), "label": None})
+    size = loader._maker.batch_bytes()
+    assert size == 8 * 8 * 8 * 3 * 4 + 8 * 8
+    for batches, most in ((100, 8), (9, 5), (4, 1), (0, 1)):
+        monkeypatch.setattr(threads, "memory_bytes", lambda batches=batches: 8 * size * batches)
+        assert threads.most_threads(size, ahead=2) == most
+    stored = make([{"file": bytes(1000)} for _ in range(40)], "stored")
+    assert 8000 < Loader(stored, 8)._maker.batch_bytes() < 16000, "buffers of its own"
+
+
+class Device:
+    """Copies of batches, counted while somebody holds them."""
+
+    def __init__(self) -> None:
+        self.held: list[weakref.ref[torch.Tensor]] = []
+        self.copies = 0
+
+    def start(self, batch: dict[str, Any], slot: Any) -> tuple[dict[str, Any], str]:
+        moved = {name: value.clone() for name, value in batch.items()}
+        self.held.append(weakref.ref(moved["label"]))
+        self.copies += 1
+        return moved, "event"
+
+    def hand_over(self, batch: dict[str, Any], done: str) -> dict[str, Any]:
+        assert done == "event"
+        return batch
+
+
+def test_the_device_holds_no_more_batches_for_more_threads(make: Make) -> None:
+    loader = Loader(make(pictures(80)), 4, {"label": None}, settings=LoaderSettings("background", threads=6, ahead=2))
+    device = loader._copy = Device()  # type: ignore[assignment]
+    rows = []
+    for batch in epochs(loader, 3):
+        rows += batch["row"].tolist()
+        concurrent.futures.wait([future for _, future in loader._made])
+        assert sum(ref() is not None for ref in device.held) <= 1 + 2, "the training's own, and those ahead"
+    assert sorted(rows) == sorted([*range(80)] * 3) and device.copies >= 60
+    loader.close()
+
+
+def test_slots_of_the_ways_that_were_tried_are_let_go(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = Loader(make(pictures(80)), 4, {"image": Image()}, settings=LoaderSettings("auto", threads=1))
+    ring, placement = loader._maker.ring, loader.placement
+    for slot in [ring.take() for _ in range(9)]:
+        ring.give_back(slot, 12)
+    monkeypatch.setattr(loader_module.kernel, "state", lambda: "ready")
+    monkeypatch.setattr(placement, "note", lambda *_: None)
+    loader._note(0.01, 0.0)
+    assert len(ring._idle) == 9
+    monkeypatch.setattr(placement, "note", lambda *_: setattr(placement, "decided", True))
+    loader._note(0.01, 0.0)
+    assert not ring._idle
 
 
 def test_threads_are_added_while_batches_lie_ready(make: Make) -> None:

@@ -14,7 +14,7 @@ import torch
 from pack_support import mixed
 
 from hotlap.pack import BlockShuffle, Loader, LoaderSettings, Pack, Shuffle, batches, direct
-from hotlap.pack.available import memory_bytes
+from hotlap.pack.available import cores, memory_bytes
 from hotlap.pack.read_ahead import ReadAhead
 from hotlap.records.errors import HotlapError
 
@@ -189,3 +189,23 @@ def test_memory_limits_of_both_kinds_of_groups(tmp_path: Path) -> None:
     (tmp_path / "c/memory.max").write_text("1000\n")
     (tmp_path / "c/d/memory.max").write_text("max\n")
     assert memory_bytes(groups, tmp_path) == 1000
+
+
+def test_quotas_of_both_kinds_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(6), raising=False)
+    groups = tmp_path / "groups"
+    assert cores(tmp_path / "none", tmp_path) == 6
+    groups.write_text("4:cpu,cpuacct:/a/b\n2:cpuset:/e\n0::/c/d\n")
+    assert cores(groups, tmp_path) == 6
+    inner = tmp_path / "cpu,cpuacct/a/b"
+    inner.mkdir(parents=True)
+    for quota, found in (("-1", 6), ("450000", 4), ("50000", 1)):
+        (inner / "cpu.cfs_quota_us").write_text(f"{quota}\n")
+        (inner / "cpu.cfs_period_us").write_text("100000\n")
+        assert cores(groups, tmp_path) == found
+    (inner / "cpu.cfs_quota_us").write_text("-1\n")
+    (tmp_path / "c/d").mkdir(parents=True)
+    (tmp_path / "c/d/cpu.max").write_text("max 100000\n")
+    assert cores(groups, tmp_path) == 6
+    (tmp_path / "c/cpu.max").write_text("350000 100000\n")
+    assert cores(groups, tmp_path) == 3

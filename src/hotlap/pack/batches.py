@@ -67,6 +67,19 @@ class BatchMaker:
         groups = [filler.allocate() for filler in self._fillers.values()]
         return [{k: t.pin_memory() for k, t in g.items()} for g in groups] if self._pin else groups
 
+    def batch_bytes(self) -> int:
+        """What a batch takes in memory. Views without buffers make theirs anew, about as large as rows are stored."""
+        buffers = [filler.allocate() for filler in self._fillers.values()]
+        size = sum(tensor.nbytes for group in buffers for tensor in group.values())
+        return size if all(buffers) else size + self.batch * self.pack.memory.size_bytes // max(len(self.pack), 1)
+
+    def after_fork(self) -> None:
+        """In a child: locks that threads held which are not here, and what they were to read."""
+        self._lock = threading.Lock()
+        self.ring.after_fork()
+        if self.read_ahead is not None:
+            self.read_ahead.after_fork()
+
     def epoch_rows(self, epoch: int) -> tuple[Indices, Indices]:
         """This rank's rows of an epoch and their places in the order of all ranks."""
         with self._lock:

@@ -54,6 +54,10 @@ class Direct:
         """Read this range and put it in its place; False where the file system or the machine cannot."""
         return all(self._load(*piece) for piece in self._pieces(start, size))
 
+    def after_fork(self) -> None:
+        """In a child: a lock that nobody holds."""
+        self._lock = threading.Lock()
+
     def let_go(self, start: int, size: int) -> None:
         """The files take their places again, and the memory is free."""
         for number, offset, length in self._pieces(start, size):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from hotlap.pack import kernel
 from hotlap.pack.batches import BatchMaker
 from hotlap.pack.device import DeviceCopy
 from hotlap.pack.order.contract import Order, mark_of
@@ -26,7 +31,25 @@ from hotlap.records.errors import HotlapError
 
 __all__ = ["Loader"]
 
-_Made = tuple[dict[str, Any], Slot, "torch.cuda.Event | None"]
+_open: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for loader in list(_open):
+        loader.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@dataclass
+class _Made:
+    """A batch, the slot its buffers belong to, and the event after which it lies on the device, if it is to."""
+
+    batch: dict[str, Any]
+    slot: Slot
+    copied: torch.cuda.Event | None = None
 
 
 class Loader:
@@ -60,15 +83,19 @@ class Loader:
                                  self._order, self.settings, where.type == "cuda")  # fmt: skip
         self._copy = DeviceCopy(where) if where.type == "cuda" else None
         mode = "background" if self._copy and self.settings.mode == "auto" else self.settings.mode
-        self.placement = Placement(mode, self.settings.threads, most_threads(), self.settings.ahead)
+        most = most_threads(self._maker.batch_bytes(), self.settings.ahead)
+        self.placement = Placement(mode, self.settings.threads, most, self.settings.ahead)
         self._threads: ThreadPoolExecutor | None = None
         self._threads_count = 0
         self._made: deque[tuple[tuple[int, int], Future[_Made]]] = deque()
+        self._taken = 0
+        """Batches that have left ``_made``."""
         self.epoch = 0
         self._next = 0
         self._between = True
         """No epoch has been begun and left: iterating goes on at ``epoch``, batch ``_next``."""
         self._resumed = False
+        _open.add(self)
 
     def _check(self) -> None:
         s = self.settings
@@ -118,35 +145,57 @@ class Loader:
             self.set_epoch(self.epoch + 1)
         self._between = self._resumed = False
         self._maker.oldest = self.epoch
-        asked = time.perf_counter()
+        whole, asked = self._next == 0, time.perf_counter()
         while self._next < len(self):
-            batch, slot, done = self._take()
+            made = self._take()
             waited_s = time.perf_counter() - asked
-            if self._copy is not None and done is not None:
-                batch = self._copy.hand_over(batch, done)
-            self._give_back(slot)
+            batch = made.batch
+            if self._copy is not None and made.copied is not None:
+                batch = self._copy.hand_over(batch, made.copied)
+            self._give_back(made.slot)
             self._next += 1
             is_last = self._next >= len(self)
             if is_last:
                 self.epoch, self._next, self._between = self.epoch + 1, 0, True
             yield batch
             now = time.perf_counter()
-            self.placement.note(now - asked, waited_s)
+            self._note(now - asked, waited_s)
             asked = now
             if is_last:
+                if whole:
+                    self.placement.ask_again()
                 return
+
+    def _note(self, wall_s: float, waited_s: float) -> None:
+        """Times for the placement, but for those while the compiler has a core and torch does what the kernel will."""
+        if self.placement.decided or kernel.state() == "compiling":
+            return
+        self.placement.note(wall_s, waited_s)
+        if self.placement.decided:
+            self._maker.ring.release()  # the ways that were tried may have taken more slots
 
     def _take(self) -> _Made:
         """The next batch; in the background, further ones are begun first."""
         if not self.placement.background and not self._made:
-            return self._make(self.epoch, self._next)
+            return self._moved(_Made(*self._maker.make(self.epoch, self._next)))
         if self.placement.background:
             self._begin()
         key, future = self._made.popleft()
         assert key == (self.epoch, self._next)
+        self._taken += 1
         if self.placement.background:
             self._begin()
-        return future.result()
+        made = self._moved(future.result())
+        for _, coming in islice(self._made, self.settings.ahead):
+            if coming.done() and coming.exception() is None:
+                self._moved(coming.result())
+        return made
+
+    def _moved(self, made: _Made) -> _Made:
+        """On its way to the device."""
+        if self._copy is not None and made.copied is None:
+            made.batch, made.copied = self._copy.start(made.batch, made.slot)
+        return made
 
     def _begin(self) -> None:
         threads = self.placement.threads
@@ -160,26 +209,24 @@ class Loader:
                 if self._maker.count(epoch + 1, self.drop_last) == 0:
                     return
                 epoch, number = epoch + 1, 0  # no gap between epochs
-            self._made.append(((epoch, number), self._threads.submit(self._make_apart, epoch, number)))
+            turn = self._taken + len(self._made)
+            self._made.append(((epoch, number), self._threads.submit(self._make_apart, epoch, number, turn)))
 
-    def _make_apart(self, epoch: int, number: int) -> _Made:
-        """In a thread of its own: a team of threads for each would make both teams spin."""
+    def _make_apart(self, epoch: int, number: int, turn: int) -> _Made:
+        """In a thread of its own: a team of threads for each would make both teams spin.
+
+        The device holds as many batches as are to lie ahead, however many threads make them.
+        """
         with one_thread():
-            return self._make(epoch, number)
-
-    def _make(self, epoch: int, number: int) -> _Made:
-        batch, slot = self._maker.make(epoch, number)
-        if self._copy is None:
-            return batch, slot, None
-        moved, done = self._copy.start(batch, slot)
-        return moved, slot, done
+            made = _Made(*self._maker.make(epoch, number))
+            return self._moved(made) if turn < self._taken + self.settings.ahead else made
 
     def _forget(self) -> None:
         """Let go of batches made ahead."""
         while self._made:
             _, future = self._made.popleft()
             if not future.cancel() and future.exception() is None:  # a batch that nobody will see may have failed
-                self._give_back(future.result()[1])
+                self._give_back(future.result().slot)
 
     def _give_back(self, slot: Slot) -> None:
         self._maker.ring.give_back(slot, self.settings.ahead + max(self.placement.threads, 1) + 2)
@@ -188,6 +235,12 @@ class Loader:
         if self._threads is not None:
             self._threads.shutdown(wait)
             self._threads = None
+
+    def after_fork(self) -> None:
+        """In a child: the threads stayed with the parent, and what they were making."""
+        self._threads = None
+        self._made.clear()
+        self._maker.after_fork()
 
     def close(self) -> None:
         """Stop the threads. (They also stop when the process ends.)"""

@@ -39,12 +39,20 @@ class Placement:
         """In the background; 0: inline."""
         self._turn = [first, 0] if mode == "auto" else [self.threads]
         self.decided = mode == "inline" or (mode == "background" and self._most <= first)
+        self._first, self._may_ask_again = self._turn, not self.decided
         self._begin()
+
+    def ask_again(self) -> None:
+        """Compare once more, from the beginning: what was read the first time came from the disk, and was checked."""
+        if self._may_ask_again:
+            self._may_ask_again = self.decided = False
+            self._turn = self._first
+            self._begin()
 
     def _begin(self) -> None:
         """Compare the ways of ``_turn``, the best so far first."""
         self._times: dict[int, list[float]] = {way: [] for way in self._turn}
-        self._waited: dict[int, float] = dict.fromkeys(self._turn, 0.0)
+        self._waited: dict[int, list[float]] = {way: [] for way in self._turn}
         self._turns = 0
         self._set(self._turn[0])
 
@@ -64,7 +72,7 @@ class Placement:
         self._since_change += 1
         if self._since_change > 0:
             self._times[self.threads].append(wall_s)
-            self._waited[self.threads] += waited_s
+            self._waited[self.threads].append(waited_s)
         if self._since_change >= _COUNT:
             self._turns += 1
             if self._turns < _ROUNDS * len(self._turn):
@@ -78,11 +86,16 @@ class Placement:
             if statistics.median(self._times[way]) < _MARGIN * statistics.median(self._times[best]):
                 best = way
         tried = max(self._turn)
-        waits = self._waited[tried] > _WAITS * sum(self._times[tried])
         grew = len(self._turn) > 1 and tried > 1 and best != tried  # twice the threads were tried, and did not pay
-        if waits and tried < self._most and not grew:
+        if tried < self._most and not grew and self._waits(tried):
             self._turn = [best, min(2 * tried, self._most)]
             self._begin()
             return
         self._set(best)
         self.decided = True
+
+    def _waits(self, way: int) -> bool:
+        """Whether the training waited for its batches; its own part of them is a median: it validates now and then."""
+        waited = self._waited[way]
+        own_s = statistics.median(wall_s - s for wall_s, s in zip(self._times[way], waited, strict=True))
+        return sum(waited) > _WAITS * (sum(waited) + len(waited) * own_s)

@@ -181,6 +181,14 @@ class ReadAhead:
             for run in np.split(starts, cuts):
                 self._pack.memory.will_need(int(run[0]), int(run[-1] - run[0]) + size)
 
+    def after_fork(self) -> None:
+        """In a child: what threads were to read that are not here is asked for again."""
+        self._lock, self._threads, self._place = threading.Lock(), None, None
+        self._pack.memory.direct.after_fork()
+        self._hinted.clear()
+        self._stretches.clear()
+        self._coming.clear()
+
     def close(self) -> None:
         """Stop reading; what has not been begun is dropped."""
         with self._lock:

@@ -6,7 +6,6 @@ Later reads of the chunk cost nothing.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,6 @@ class Pack:
         self._data = {name: np.array([base + c.data[name] for base, c in chunks], np.int64) for name in self.columns}
         self._trusted = np.full(len(chunks), not check)
         self._all_trusted = not check
-        self._lock = threading.Lock()
         self._lengths = self._read_lengths()
 
     def __len__(self) -> int:
@@ -132,8 +130,8 @@ class Pack:
         for number in chunks[~self._trusted[chunks]]:
             self.check_chunk(int(number))
             self._trusted[number] = True
-        with self._lock:
-            self._all_trusted = bool(self._trusted.all())
+        if self._trusted.all():
+            self._all_trusted = True
 
     def check_chunk(self, number: int) -> None:
         """Compare a chunk with its checksum; HotlapError names file and rows where they differ."""

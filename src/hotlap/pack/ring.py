@@ -47,6 +47,15 @@ class Ring:
         self._lock = threading.Lock()
         self.allocated = 0
 
+    def release(self) -> None:
+        """Let go of all idle slots; as many as are in use come back."""
+        with self._lock:
+            self._idle.clear()
+
+    def after_fork(self) -> None:
+        """In a child: a lock that nobody holds."""
+        self._lock = threading.Lock()
+
     def take(self) -> Slot:
         """A slot to write into, a fresh one if all are in use or held."""
         slot = self._free()

@@ -7,24 +7,27 @@ directly: its setting belongs to the calling thread.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
+from hotlap.pack.available import cores, memory_bytes
 from hotlap.pack.openmp import openmp
 
 __all__ = ["most_threads", "one_thread"]
 
 _MOST = 8
 """Each has a batch of its own in memory, and eight decode as many JPEGs as most devices take."""
+_MEMORY_FRAC = 1 / 8
+"""Share of the memory that batches may take where more threads are tried; the rest is the training's."""
 
 
-def most_threads() -> int:
-    """Background threads that are worth trying: one per core that this process may use, eight at most."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _MOST)
+def most_threads(batch_bytes: int, ahead: int) -> int:
+    """Background threads that are worth trying: one per core that this process may use, eight at most, and no more than
+    have room for their batches."""
+    batches = int(memory_bytes() * _MEMORY_FRAC) // max(batch_bytes, 1)
+    return max(1, min(cores(), _MOST, batches - ahead - 2))
 
 
 @contextmanager
