@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hotlap.pack import Clip, Image, Loader, LoaderSettings, Pack, fused, kernel
 
 Make = Callable[..., Pack]
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+needs_team = pytest.mark.skipif(not openmp.team_functions(), reason="torch has no OpenMP library that is known here")
 
 
 def batches(pack: Pack, views: Any) -> list[torch.Tensor]:
@@ -110,6 +112,12 @@ def test_a_part_of_a_large_batch_has_the_same_bits(layout: torch.memory_format, 
     assert torch.equal(found[0], wanted)
 
 
+PACKED_BEFORE = """
+import sys
+from hotlap.pack import checksum, kernel
+assert kernel.ready(wait=True) and checksum.crc32(bytes(2 << 20)) == 0x8D89877E
+assert "torch" not in sys.modules
+"""
 TEAM = """
 import os, time, torch
 from hotlap.pack import Image, Loader, LoaderSettings, Shuffle, kernel
@@ -129,13 +137,57 @@ assert all((a == b).all() for a, b in zip(made["background"], made["inline"], st
 """
 
 
-@needs_compiler
-@pytest.mark.skipif(not openmp.team_functions(), reason="torch has no OpenMP library that is known here")
-def test_inline_a_batch_is_made_by_torchs_own_team(make: Make) -> None:
+def said(make: Make, script: str) -> str:
+    """What a script prints that reads a pack of 120 images."""
     rng = np.random.default_rng(0)
     pack = make([{"image": rng.integers(0, 256, (3, 128, 100), dtype=np.uint8)} for _ in range(120)])
-    code = TEAM.replace("FOLDER", repr(str(pack.folder)))
+    code = script.replace("FOLDER", repr(str(pack.folder)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    alone, team = map(int, done.stdout.split())
+    return done.stdout
+
+
+@needs_compiler
+@needs_team
+@pytest.mark.parametrize("before", ["", PACKED_BEFORE], ids=["", "packed without torch"])
+def test_inline_a_batch_is_made_by_torchs_own_team(make: Make, before: str) -> None:
+    alone, team = map(int, said(make, before + TEAM).split())
     assert (alone, team) == (0, 2), "in the background one thread alone; inline torch's own and two more"
+
+
+FORKED = """
+import os, signal, torch
+from hotlap.pack import Image, Loader, LoaderSettings, kernel
+assert kernel.ready(wait=True)
+torch.set_num_threads(3)
+loaders = [Loader(FOLDER, 40, {"image": Image((112, 96))}, settings=LoaderSettings(mode=mode, threads=2))
+           for mode in ("inline", "background")]
+reading = [iter(loader) for loader in loaders]
+for batches in reading:
+    next(batches)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    one, two = (next(batches)["image"] for batches in reading)
+    os._exit(0 if (one.numpy() == two.numpy()).all() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@needs_compiler
+@needs_team
+def test_a_forked_process_reads_on_without_its_parents_threads(make: Make) -> None:
+    assert said(make, FORKED).split() == ["0"], "not ended by its alarm"
+
+
+def test_the_library_of_torch_goes_before_those_of_others() -> None:
+    site = Path("/venv/site-packages")
+    others = [
+        str(site / "scikit_learn.libs/libgomp-a34b3233.so.1.0.0"),
+        "/usr/lib/libomptarget.so",
+        "/usr/lib/libomp.so.5",
+    ]
+    for own in ("torch/lib/libgomp.so.1", "torch.libs/libgomp-98df74fd.so.1", "torch/lib/libiomp5.so"):
+        assert openmp._of_torch([*others, str(site / own)], site / "torch") == str(site / own)
+    assert openmp._of_torch(others[1:], site / "torch") == others[2]
+    assert openmp._of_torch([others[1], "/tmp/libgomp/x.so"], site / "torch") is None

@@ -31,6 +31,8 @@ _TIME_LIMIT_S = 60
 _lock = threading.Lock()
 _library: ctypes.CDLL | None = None
 _state = "not asked for"
+_has_team = False
+"""The kernel knows torch's team; or must do without one, in a process that was forked."""
 
 
 def state() -> str:
@@ -51,9 +53,28 @@ def ready(wait: bool = False) -> bool:
 
 
 def library() -> ctypes.CDLL:
-    """The kernel, once it is :func:`ready`."""
+    """The kernel, once it is :func:`ready`. With torch's team as soon as torch is imported: packing begins without."""
+    global _has_team
     assert _library is not None, _state
+    if not _has_team and (functions := team_functions()):
+        _library.set_team(*functions)
+        _has_team = True
     return _library
+
+
+def _after_fork() -> None:
+    """The team's threads, and one that compiles, stayed with the parent: a call of the team would wait for ever."""
+    global _lock, _state, _has_team
+    _lock, _has_team = threading.Lock(), True
+    if _library is not None:
+        _library.set_team(None, None, None)
+    if _state == "compiling":
+        _state = "not asked for" if _library is None else "ready"
+        _compiling.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _begin() -> None:
@@ -126,5 +147,4 @@ def _open() -> None:
     found.jpeg_windows.argtypes = [place] * 4 + [number] + [place] * 2 + [number] * 3 + [place]
     found.jpeg_windows.restype = number
     found.set_team.argtypes, found.set_team.restype = [place] * 3, None
-    found.set_team(*(team_functions() or [None] * 3))
     _library, _state = found, "ready"

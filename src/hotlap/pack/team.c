@@ -7,15 +7,20 @@
 
 #include <stddef.h>
 
-static void (*parallel)(void (*work)(void *), void *data, unsigned threads, unsigned flags);
+typedef void Parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags);
+
+static Parallel *parallel;
 static int (*place)(void), (*count)(void);
 
-/* GOMP_parallel, omp_get_thread_num, omp_get_num_threads. */
+/* GOMP_parallel, omp_get_thread_num, omp_get_num_threads; or nothing, where there is no team (any more). Other threads may
+   be at work: who sees the first one sees the others. */
 void set_team(void *gomp_parallel, void *thread_num, void *num_threads)
 {
-    parallel = (void (*)(void (*)(void *), void *, unsigned, unsigned))gomp_parallel;
-    place = (int (*)(void))thread_num;
-    count = (int (*)(void))num_threads;
+    if (gomp_parallel) {
+        place = (int (*)(void))thread_num;
+        count = (int (*)(void))num_threads;
+    }
+    __atomic_store_n(&parallel, (Parallel *)gomp_parallel, __ATOMIC_RELEASE);
 }
 
 typedef struct {
@@ -36,8 +41,9 @@ static void own_part(void *data)
 void in_parts(Part *part, void *job, int64_t n, int worth)
 {
     Split split = {part, job, n};
-    if (worth && parallel && n > 1)
-        parallel(own_part, &split, 0, 0); /* 0: as many as the calling thread has */
+    Parallel *const team = worth && n > 1 ? __atomic_load_n(&parallel, __ATOMIC_ACQUIRE) : NULL;
+    if (team)
+        team(own_part, &split, 0, 0); /* 0: as many as the calling thread has */
     else
         part(job, 0, n);
 }
