@@ -144,9 +144,9 @@ def test_any_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             open_source(spec)
 
 
-def tar(path: Path, files: dict[str, bytes]) -> None:
+def tar(path: Path, files: dict[str, bytes] | list[tuple[str, bytes]]) -> None:
     with tarfile.open(path, "w") as out:
-        for name, content in files.items():
+        for name, content in files.items() if isinstance(files, dict) else files:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             out.addfile(member, io.BytesIO(content))
@@ -163,6 +163,37 @@ def test_webdataset(tmp_path: Path) -> None:
     tar(tmp_path / "bad.tar", {"a.jpg": jpeg(0), "a.pyd": b"\x80\x04."})
     with pytest.raises(HotlapError, match="never unpickled"):
         packed(str(tmp_path / "bad.tar"), tmp_path / "bad")
+
+
+def test_a_damaged_tar_is_not_taken_for_a_short_one(tmp_path: Path) -> None:
+    tar(tmp_path / "s.tar", {f"{k}.cls": b"7" for k in range(3)})  # a header and a block for each
+    whole = (tmp_path / "s.tar").read_bytes()
+    for damaged in (whole[: 2 * 1024] + b"x" * 512 + whole[5 * 512 :], whole[: 2 * 1024 + 100]):
+        (tmp_path / "bad.tar").write_bytes(damaged)
+        with pytest.raises(HotlapError, match=r"bad.tar is damaged at byte 2048"):
+            open_source(str(tmp_path / "bad.tar"))
+    for short in (whole[: 3 * 1024], whole[: 3 * 1024 + 512]):  # without zeros, or with few, at its end
+        (tmp_path / "short.tar").write_bytes(short)
+        assert len(open_source(str(tmp_path / "short.tar"))) == 3
+
+
+def test_keys_of_tars(tmp_path: Path) -> None:
+    for shard in range(2):
+        tar(tmp_path / f"{shard}.tar", {f"{k}.cls": b"%d" % (2 * shard + k) for k in range(2)})
+    found = packed(str(tmp_path / "{0..1}.tar"), tmp_path / "p")
+    assert found.values("label").tolist() == [0, 1, 2, 3], "keys that begin again in each shard"
+    for twice in ([("a.cls", b"1"), ("a.cls", b"2")], [("a.cls", b"1"), ("b.cls", b"2"), ("a.cls", b"3")]):
+        tar(tmp_path / "twice.tar", twice)
+        with pytest.raises(HotlapError, match=r"a is there twice \(rows 0 and"):
+            packed(str(tmp_path / "twice.tar"), tmp_path / f"q{len(twice)}")
+
+
+def test_images_of_tars_by_any_name_in_any_row(tmp_path: Path) -> None:
+    tar(tmp_path / "views.tar", {f"{k}.{eye}.jpg": jpeg(k) for k in range(2) for eye in ("left", "right")})
+    assert packed(str(tmp_path / "views.tar"), tmp_path / "p").columns["left.jpg"].shape == (3, 24, 32)
+    tar(tmp_path / "late.tar", {"a.cls": b"1", "b.png": jpeg(0, kind="PNG"), "b.cls": b"2"})
+    source = open_source(str(tmp_path / "late.tar"))
+    assert source.row(1)["image"].shape == (3, 24, 32)
 
 
 def record(label: float | list[float], content: bytes) -> bytes:

@@ -49,15 +49,12 @@ class TarSource:
             self._index(number, path)
         if not self._rows:
             raise HotlapError(f"{spec} holds no files.")
-        self._seen: dict[str, int] = {}
-        for index, (key, _, _) in enumerate(self._rows):
-            self._seen.setdefault(key, index)
-        image = next((s for s in self._rows[0][2] if f".{s}" in IMAGES), None)
-        if image is None:
-            self._image = ImageReader(True, options)
-        else:
-            encoded = is_encoded(options, lambda i: self._content(i, image), len(self._rows))
-            self._image = ImageReader(encoded, options)
+        self._seen: dict[tuple[int, str], int] = {}
+        """Keys begin again in many a shard."""
+        for index, (key, number, _) in enumerate(self._rows):
+            self._seen.setdefault((number, key), index)
+        has_images = any(_is(suffix, IMAGES) for _, _, fields in self._rows for suffix in fields)
+        self._image = ImageReader(not has_images or is_encoded(options, self._picture, len(self._rows)), options)
         suffixes = {suffix for _, _, fields in self._rows for suffix in fields}
         self._by_suffix = {known for known in (IMAGES, AUDIO) if self._have_two(known)}
         if options.store != "encoded":
@@ -79,11 +76,22 @@ class TarSource:
                     folder, base = os.path.split(member.name)
                     stem, _, suffix = base.partition(".")
                     key = f"{folder}/{stem}" if folder else stem
-                    if not self._rows or self._rows[-1][:2] != (key, number):
+                    suffix = suffix.lower()
+                    if not self._rows or self._rows[-1][:2] != (key, number) or suffix in self._rows[-1][2]:
                         self._rows.append((key, number, {}))
-                    self._rows[-1][2][suffix.lower()] = (member.offset_data, member.size)
+                    self._rows[-1][2][suffix] = (member.offset_data, member.size)
+                end = tar.offset
+            self._check_end(path, end)
         except (OSError, tarfile.TarError) as err:
             raise HotlapError(f"{path} cannot be read: {err}.", "Compressed tars must be unpacked first.") from err
+
+    @staticmethod
+    def _check_end(path: str, end: int) -> None:
+        """tarfile takes a header that it cannot read for the end of the tar. At a true end are zeros, or nothing."""
+        with open(path, "rb") as file:
+            file.seek(end)
+            if any(file.read(tarfile.BLOCKSIZE)):
+                raise HotlapError(f"{path} is damaged at byte {end}: no file begins there.", "Get or make it again.")
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -91,6 +99,14 @@ class TarSource:
     def name(self, index: int) -> str:
         key, number, _ = self._rows[index]
         return f"{self._paths[number]}:{key}"
+
+    def _picture(self, index: int) -> bytes:
+        """The first image of a row."""
+        key, _, fields = self._rows[index]
+        suffix = next((suffix for suffix in fields if _is(suffix, IMAGES)), None)
+        if suffix is None:
+            raise BadRow(f"{key} has no image")
+        return self._content(index, suffix)
 
     def _content(self, index: int, suffix: str) -> bytes:
         key, number, fields = self._rows[index]
@@ -105,9 +121,9 @@ class TarSource:
         return content
 
     def row(self, index: int) -> dict[str, Any]:
-        key, _, fields = self._rows[index]
-        if self._seen[key] != index:
-            raise BadRow(f"{key} is there twice (rows {self._seen[key]} and {index}).")
+        key, number, fields = self._rows[index]
+        if (first := self._seen[number, key]) != index:
+            raise BadRow(f"{key} is there twice (rows {first} and {index}).")
         row: dict[str, Any] = {}
         for suffix in fields:
             row |= self._field(suffix, self._content(index, suffix))
