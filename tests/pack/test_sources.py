@@ -240,6 +240,21 @@ def test_parquet(tmp_path: Path) -> None:
     assert found.row(5)["boxes"].tolist() == [5.0] * 5 and found.row(3)["text"] == "t3"
 
 
+@pytest.mark.parametrize("first", [None, b"", b"not an image"])
+def test_images_of_parquet_begin_in_any_row(tmp_path: Path, first: bytes | None) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for name, empty in (("near", 3), ("far", 60)):
+        contents = [first] * empty + [jpeg(k) for k in range(40)]
+        pq.write_table(pa.table({"image": contents, "raw": [b"x"] * len(contents)}), tmp_path / f"{name}.parquet", 9)
+        source = open_source(str(tmp_path / f"{name}.parquet"), SourceOptions(store="raw"))
+        found = pack(source, tmp_path / name, PackSettings(on_error="quarantine"))
+        assert (found.rows, found.left_out) == (40, empty)
+        columns = Pack(tmp_path / name).columns
+        assert columns["image"].shape == (3, 24, 32) and columns["raw"].kind == "bytes"
+
+
 def test_hugging_face(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     from PIL import Image

@@ -16,6 +16,10 @@ from hotlap.records.errors import HotlapError
 
 __all__ = ["ParquetSource"]
 
+_PROBED = 32
+_GROUPS_PROBED = 8
+"""Rows at the beginning, and more over the whole source (a row group is read for each), that tell what a column is."""
+
 
 class ParquetSource:
     """Rows of all files in the order of their names. One row group is held at a time."""
@@ -41,7 +45,7 @@ class ParquetSource:
         self._total = total
         self.ragged = frozenset(f.name for f in kinds if _is_list(f.type))
         self._held: tuple[int, list[dict[str, Any]]] = (-1, [])
-        self._images = frozenset(name for name, value in (self._raw(0) if total else {}).items() if _looks(value))
+        self._images = self._image_columns(frozenset(f.name for f in kinds if _may_hold_files(f.type)))
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: image_bytes(self._raw(i)[first]) or b"", total)
         self._image = ImageReader(encoded, options)
@@ -67,6 +71,16 @@ class ParquetSource:
             self._held = (number, pq.ParquetFile(path).read_row_group(group).to_pylist())
         return self._held[1][index - first]
 
+    def _image_columns(self, asked: frozenset[str]) -> frozenset[str]:
+        """Columns of which some row holds an image: the first ones may be empty (null) or damaged."""
+        near, far = range(min(self._total, _PROBED)), range(0, self._total, max(1, self._total // _GROUPS_PROBED))
+        found: set[str] = set()
+        for index in [*near, *far]:
+            if found == asked:
+                break
+            found |= {name for name in asked - found if _looks(self._raw(index).get(name))}
+        return frozenset(found)
+
     def row(self, index: int) -> dict[str, Any]:
         row: dict[str, Any] = {}
         for name, value in self._raw(index).items():
@@ -84,6 +98,13 @@ def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _may_hold_files(kind: Any) -> bool:
+    """Bytes, or a path and bytes."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_struct(kind)) or "binary" in str(kind)
 
 
 def _looks(value: Any) -> bool:
