@@ -216,3 +216,14 @@ def test_others_read_a_part(make: Make, tmp_path: Path, library: str) -> None:
         names, image = list(data["name"]), data[3]["image"]
     assert names == [r["name"] for r in rows[:many]]
     assert np.array_equal(np.array(image, np.uint8).reshape(3, 12, 10), rows[3]["image"])
+
+
+def test_a_manifest_that_cannot_be_read(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make(mixed(3)).folder
+
+    def forbidden(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", forbidden)
+    with pytest.raises(HotlapError, match=r"pack\.json cannot be read: Permission denied"):
+        Pack(folder)

@@ -115,6 +115,54 @@ def test_coco(pictures: Path, tmp_path: Path) -> None:
     assert found.row(2)["category"].tolist() == [1, 1] and found.metadata["classes"] == ["three", "seven"]
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda d: d["annotations"][0].pop("bbox"), r"'category_id': 7.*, one of its annotations, has no bbox"),
+    (lambda d: d["annotations"][0].update(category_id=8), "'category_id': 8.* is of no category"),
+    (lambda d: d["annotations"][0].update(bbox=[1, 2]), "no box of four numbers"),
+    (lambda d: d["images"][1].pop("height"), "cat/1.jpg.*has no height"),
+    (lambda d: d["images"].append("cat/9.jpg"), "'cat/9.jpg', one of its images, has no id"),
+    (lambda d: d.update(annotations={}), "annotations are no list"),
+    (lambda d: d.update(categories=[{"id": 7}]), "has no name"),
+])  # fmt: skip
+def test_coco_that_is_no_good(pictures: Path, change: Callable[[Any], None], message: str) -> None:
+    document = {
+        "images": [{"id": k, "file_name": f"cat/{k}.jpg", "height": 24, "width": 32} for k in range(2)],
+        "annotations": [{"image_id": 0, "category_id": 7, "bbox": [0, 0, 5, 5]}],
+        "categories": [{"id": 7, "name": "seven"}],
+    }
+    open_source(str(written(pictures / "good.json", document)))
+    change(document)
+    with pytest.raises(HotlapError, match=f"bad.json: .*{message}"):
+        open_source(str(written(pictures / "bad.json", document)))
+
+
+def written(path: Path, document: Any) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("content", ["[[", "7", "[7]", '[[["a"]]]'])
+def test_pairs_that_are_no_good(pictures: Path, content: str) -> None:
+    path = written(pictures / "x_dataset_infor.json", {"a": ["cat/0.jpg"], "b": ["dog/3.jpg"]})
+    (pictures / "x_twin_pairs_infor.json").write_text(content)
+    with pytest.raises(HotlapError, match=r"x_twin_pairs_infor\.json is no list of pairs"):
+        open_source(str(path))
+
+
+@pytest.mark.parametrize(("index", "message"), [("", "is empty"), ("0\t0\n1\n", "no index"), ("0 x\n", "no index"),
+                                                ("ö\n", "no index")])  # fmt: skip
+def test_an_index_of_records_that_is_no_good(tmp_path: Path, index: str, message: str) -> None:
+    (tmp_path / "train.rec").write_bytes(record(1.0, jpeg(0)))
+    (tmp_path / "train.idx").write_text(index)
+    with pytest.raises(HotlapError, match=f"train.idx .*{message}.*Remove it"):
+        open_source(str(tmp_path / "train.rec"))
+    (tmp_path / "train.idx").unlink()
+    assert len(open_source(str(tmp_path / "train.rec"))) == 1
+    (tmp_path / "folder.rec").mkdir()
+    with pytest.raises(HotlapError, match=r"folder\.rec cannot be read"):
+        open_source(str(tmp_path / "folder.rec"))
+
+
 def test_arrays_are_read_and_pickles_are_not(tmp_path: Path) -> None:
     import torch
 

@@ -131,6 +131,8 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
         crc = document.pop("crc")
+    except OSError as err:
+        raise HotlapError(f"{path} cannot be read: {err.strerror}.", "May you read it?") from err
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as err:
         raise HotlapError(f"{path} is damaged: it is not a whole document.", "Pack the data again.") from err
     if crc != _crc(document):

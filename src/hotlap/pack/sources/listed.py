@@ -101,6 +101,9 @@ def identity_json(path: str, found: dict[str, list[str]], options: SourceOptions
     pairs = Path(path).with_name(Path(path).name.replace("dataset_infor", "twin_pairs_infor"))
     if pairs != Path(path) and pairs.exists():
         classes = {name: k for k, name in enumerate(source.metadata["classes"])}
-        known = [p for p in json.loads(pairs.read_text()) if all(i in classes for i in p)]
+        try:
+            known = [p for p in json.loads(pairs.read_text()) if all(i in classes for i in p)]
+        except (OSError, ValueError, TypeError) as err:
+            raise HotlapError(f"{pairs} is no list of pairs: {err}.", "Repair it, or move it away.") from err
         source.metadata["pairs"] = [[classes[i] for i in pair] for pair in known]
     return source

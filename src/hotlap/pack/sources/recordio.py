@@ -20,6 +20,8 @@ _MAGIC = 0xCED7230A
 _HEADER = struct.Struct("<IfQQ")
 """Of a packed image: flag (number of labels when more than one), label, id, second id."""
 
+_WITHOUT_INDEX = "Remove it: the records are found without."
+
 
 class RecordSource:
     """Records by number. Record 0 of InsightFace's files tells where the identities lie; it is no sample."""
@@ -28,8 +30,11 @@ class RecordSource:
         self._path = path
         self.metadata: dict[str, Any] = {"source": path}
         self.ragged: frozenset[str] = frozenset()
-        self._offsets = _offsets(path)
-        self._keep_samples()
+        try:
+            self._offsets = _offsets(path)
+            self._keep_samples()
+        except OSError as err:
+            raise HotlapError(f"{path} cannot be read: {err.strerror or err}.") from err
         if not self._offsets:
             raise HotlapError(f"{path} holds no images.")
         encoded = is_encoded(options, lambda i: self._record(i)[1], len(self._offsets))
@@ -65,8 +70,14 @@ class RecordSource:
 def _offsets(path: str) -> list[int]:
     index = os.path.splitext(path)[0] + ".idx"
     if os.path.exists(index):
-        with open(index, encoding="ascii") as lines:
-            pairs = sorted(tuple(map(int, line.split()[:2])) for line in lines if line.strip())
+        try:
+            with open(index, encoding="ascii") as lines:
+                words = [line.split()[:2] for line in lines if line.strip()]
+            pairs = sorted((int(number), int(at)) for number, at in words)
+        except ValueError as err:
+            raise HotlapError(f"{index} is no index of records: {err}.", _WITHOUT_INDEX) from err
+        if not pairs:
+            raise HotlapError(f"{index} is empty.", _WITHOUT_INDEX)
         return [at for _, at in pairs]
     found, at, size = [], 0, os.path.getsize(path)
     with open(path, "rb") as file:
