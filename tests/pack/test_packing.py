@@ -17,7 +17,7 @@ import psutil
 import pytest
 from pack_support import RAGGED, Rows, mixed
 
-from hotlap.pack import Pack, PackSettings, pack, verify
+from hotlap.pack import Pack, PackSettings, open_source, pack, verify
 from hotlap.records.errors import HotlapError
 
 SMALL = {"chunk_bytes": 2000, "part_bytes": 8000}
@@ -190,6 +190,66 @@ def test_a_packing_that_was_killed_at_its_very_end_is_not_added_twice(
     with pytest.raises(HotlapError, match="has these rows already"):
         pack(Rows(mixed(15, seed=1), RAGGED), tmp_path / "p", PackSettings(append=True, **SMALL))
     assert len(Pack(tmp_path / "p")) == 35 and not (tmp_path / "p" / ".packing").exists()
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_a_source_that_changes_meanwhile_is_packed_anew(tmp_path: Path, append: bool) -> None:
+    class Growing(Rows):
+        stamp = 0
+
+        def row(self, index: int) -> dict[str, Any]:
+            self.stamp += index == 39
+            return super().row(index)
+
+        def fingerprint(self) -> str:
+            return f"stamp {self.stamp}"
+
+    settings = PackSettings(append=append, **SMALL)
+    if append:
+        pack(Rows(mixed(20), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    with pytest.raises(HotlapError, match="changed while it was packed"):
+        pack(Growing(mixed(40), RAGGED), tmp_path / "p", settings)
+    left = sorted(p.name for p in (tmp_path / "p").iterdir()) if append else []
+    assert not any(name.startswith(".") for name in left) and (tmp_path / "p").exists() == append
+    pack(Rows(mixed(40, seed=1), RAGGED), tmp_path / "p", settings)
+    assert len(Pack(tmp_path / "p")) == 40 + 20 * append and verify(tmp_path / "p") == []
+
+
+def test_a_container_that_is_written_meanwhile(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((50, 9)))
+    source = open_source(str(tmp_path / "a.npy"))
+
+    def written(done: int, total: int) -> None:
+        if done == total:
+            np.save(tmp_path / "b.npy", np.ones((50, 9)))
+            os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
+
+    with pytest.raises(HotlapError, match="changed while it was packed"):
+        pack(source, tmp_path / "p", progress=written)
+
+
+def test_a_kill_at_the_end_lists_what_was_left_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hotlap.pack import plan_parts
+
+    rows: list[Any] = [*mixed(20), ValueError("no")]
+    for append in (False, True):
+        settings = PackSettings(on_error="quarantine", append=append, **SMALL)
+        with monkeypatch.context() as patch:
+            patch.setattr(plan_parts.Manifest, "to_json", lambda self: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                pack(Rows(rows, RAGGED), tmp_path / "p", settings)
+        pack(Rows(rows, RAGGED), tmp_path / "p", settings)
+        lines = (tmp_path / "p" / "left_out.jsonl").read_text().splitlines()
+        assert len(lines) == Pack(tmp_path / "p").manifest.left_out == 1 + append
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "p" / ".packing").mkdir(parents=True)
+    names = (".part-00000.arrow.1.tmp", ".pack.json.1.tmp", ".left_out.jsonl.1.tmp", ".packing/.plan.json.1.tmp")
+    for name in names:
+        (tmp_path / "p" / name).write_text("{")
+    pack(Rows(mixed(3), RAGGED), tmp_path / "p")
+    assert not any(path.name.startswith(".") for path in (tmp_path / "p").iterdir())
 
 
 def test_two_packings_of_one_folder(tmp_path: Path) -> None:

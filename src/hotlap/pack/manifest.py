@@ -19,7 +19,7 @@ import numpy as np
 from hotlap.pack.schema import Column, schema_from_json
 from hotlap.records.errors import HotlapError
 
-__all__ = ["FORMAT", "MANIFEST", "VERSION", "Chunk", "Manifest", "Part", "read_manifest", "write_json"]
+__all__ = ["FORMAT", "MANIFEST", "VERSION", "Chunk", "Manifest", "Part", "read_manifest", "write_json", "write_whole"]
 
 MANIFEST = "pack.json"
 FORMAT = "hotlap.pack"
@@ -113,12 +113,16 @@ def _crc(document: dict[str, Any]) -> int:
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write with its own checksum to a temporary name, bring it to the disk, rename."""
-    text = json.dumps({**document, "crc": _crc(document)}, separators=(",", ":"))
+    """Write with its own checksum."""
+    write_whole(path, json.dumps({**document, "crc": _crc(document)}, separators=(",", ":")) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write to a temporary name, bring it to the disk, rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8") as out:
-            out.write(text + "\n")
+            out.write(text)
             out.flush()
             os.fsync(out.fileno())
         os.replace(temporary, path)

@@ -14,7 +14,7 @@ from typing import Any
 
 from hotlap.pack.manifest import Manifest
 from hotlap.pack.part_writer import PartWriter
-from hotlap.pack.plan_parts import Job, PackSettings, conclude, finished, locked, plan_job, save_finished
+from hotlap.pack.plan_parts import Job, PackSettings, conclude, discard, finished, locked, plan_job, save_finished
 from hotlap.pack.sources.contract import Source
 from hotlap.records.errors import HotlapError
 
@@ -50,6 +50,10 @@ def pack(source: Source, folder: str | Path, settings: PackSettings | None = Non
                 _in_processes(source, job, todo, settings, report)
             else:
                 _in_this_process(source, job, todo, settings, report)
+            if source.fingerprint() != job.fingerprint:
+                discard(job)  # of a file that holds many rows, some may be of the one version and some of the other
+                hint = "Run the same command again once nothing writes to it."
+                raise HotlapError("The source changed while it was packed.", hint)
             return conclude(job, dict(source.metadata))
     except OSError as err:
         raise _disk_error(err, target) from err

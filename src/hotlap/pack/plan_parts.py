@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from hotlap.pack.manifest import MANIFEST, Manifest, Part, read_json, read_manifest, write_json
+from hotlap.pack.manifest import MANIFEST, Manifest, Part, read_json, read_manifest, write_json, write_whole
 from hotlap.pack.schema import Column, column_of, schema_from_json
 from hotlap.pack.sources.contract import Source
 from hotlap.records.errors import HotlapError
 
-__all__ = ["Job", "PackSettings", "finished", "locked", "plan_job", "save_finished"]
+__all__ = ["Job", "PackSettings", "conclude", "discard", "finished", "locked", "plan_job", "save_finished"]
 
 PART_BYTES = 256 << 20
 """Target size of a part: what a kill costs, and what one file of a copy is."""
 _FOLDER = ".packing"
+_LEFT_OUT = "left_out.jsonl"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Job:
     """(file, first row, row behind the last)."""
     before: Manifest | None
     """The pack that is appended to."""
+    fingerprint: str
+    """Of the source as it was planned."""
 
     @property
     def work(self) -> Path:
@@ -64,7 +67,8 @@ def locked(folder: Path) -> Iterator[None]:
     path = work / "lock"
     lock = _taken(path, folder)
     try:
-        for left in folder.glob(".part-*.tmp"):  # of a packing that was killed
+        names = (".part-*.tmp", f".{MANIFEST}.*.tmp", f".{_LEFT_OUT}.*.tmp", f"{_FOLDER}/.*.tmp")
+        for left in (path for name in names for path in folder.glob(name)):  # of a packing that was killed
             left.unlink()
         yield
     finally:
@@ -148,16 +152,17 @@ def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
         raise HotlapError("The source is empty: there is nothing to pack.", "Is it the right SRC?")
     if before is not None:
         _check_meaning(before.metadata, source.metadata)
-    path = folder / _FOLDER / "plan.json"
+    path, fingerprint = folder / _FOLDER / "plan.json", source.fingerprint()
+    same = [fingerprint, settings.on_error, sorted(settings.ragged), settings.append]
     if path.exists():
         found = read_json(path)
-        same = [source.fingerprint(), settings.on_error, sorted(settings.ragged), settings.append]
         if found["same"] != same:
             raise HotlapError(
                 f"{folder} holds an interrupted packing of another source, or with other settings.",
                 f"Repeat the command that was interrupted, or remove {folder} and start again.",
             )
-        job = Job(folder, schema_from_json(found["columns"]), [(f, a, b) for f, a, b in found["parts"]], before)
+        parts = [(f, a, b) for f, a, b in found["parts"]]
+        job = Job(folder, schema_from_json(found["columns"]), parts, before, fingerprint)
         if before is not None and {p.file for p in before.parts} & {file for file, _, _ in job.parts}:
             _remove_notes(job.work)  # it was whole: only its notes were left when it was killed
             raise HotlapError(f"{folder} has these rows already: the packing that was interrupted was done.",
@@ -170,9 +175,8 @@ def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
     first = 1 + max((int(p.file[5:-6]) for p in before.parts), default=-1) if before else 0
     starts = range(0, len(source), per_part)
     parts = [(f"part-{first + n:05d}.arrow", at, min(at + per_part, len(source))) for n, at in enumerate(starts)]
-    same = [source.fingerprint(), settings.on_error, sorted(settings.ragged), settings.append]
     write_json(path, {"same": same, "columns": [c.to_json() for c in columns], "parts": parts})
-    return Job(folder, columns, parts, before)
+    return Job(folder, columns, parts, before, fingerprint)
 
 
 def save_finished(job_folder: Path, part: Part, left_out: Sequence[tuple[str, str]]) -> None:
@@ -204,20 +208,35 @@ def conclude(job: Job, metadata: dict[str, Any]) -> Manifest:
         raise HotlapError("No row of the source could be packed.", f"The first one said: {left_out[0][1]}")
     for part, _ in tables:
         if part.rows == 0:
-            (job.folder / part.file).unlink(missing_ok=True)
-            (job.folder / part.lengths_file).unlink(missing_ok=True)
+            _remove_part(job.folder, part.file)
     old = job.before
     parts = (old.parts if old else []) + [part for part, _ in tables if part.rows]
     earlier = old.left_out if old else 0
     manifest = Manifest(job.columns, parts, {**(old.metadata if old else {}), **metadata}, earlier + len(left_out))
-    if left_out:
-        with open(job.folder / "left_out.jsonl", "a", encoding="utf-8") as out:
-            out.writelines(json.dumps({"name": n, "reason": r}, ensure_ascii=False) + "\n" for n, r in left_out)
-            out.flush()
-            os.fsync(out.fileno())
+    _list_left_out(job.folder / _LEFT_OUT, earlier, left_out)
     write_json(job.folder / MANIFEST, manifest.to_json())
     _remove_notes(job.work)
     return manifest
+
+
+def _list_left_out(path: Path, earlier: int, left_out: Sequence[tuple[str, str]]) -> None:
+    """Behind the first ``earlier`` lines: what follows them is of a packing that was killed before its manifest."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:earlier] if path.exists() else []
+    lines += [json.dumps({"name": n, "reason": r}, ensure_ascii=False) + "\n" for n, r in left_out]
+    if lines or path.exists():
+        write_whole(path, "".join(lines))
+
+
+def discard(job: Job) -> None:
+    """Forget a packing, its finished parts too: the same call begins anew."""
+    _remove_notes(job.work)
+    for file, _, _ in job.parts:
+        _remove_part(job.folder, file)
+
+
+def _remove_part(folder: Path, file: str) -> None:
+    for path in (folder / file, (folder / file).with_suffix(".lengths")):
+        path.unlink(missing_ok=True)
 
 
 def _remove_notes(work: Path) -> None:
