@@ -56,6 +56,27 @@ def test_seeded_each_sample_its_own_and_the_input_untouched(name: str) -> None:
     assert len({tuple(sample.flatten().tolist()) for sample in a}) > 1, "samples must differ"
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_whole_numbers_are_moved_but_not_computed_with(name: str) -> None:
+    x = images(4).to(torch.uint8)
+    if name in ("crop", "flip", "erase", "mask_bands", "crop_sound"):
+        out = ALL[name](x, seeded())
+        assert out.dtype == torch.uint8 and torch.equal(out.float(), ALL[name](x.float(), seeded()))
+    else:
+        with pytest.raises(ValueError, match=r"are torch.uint8: convert them first, as in \w+\.float\(\)"):
+            ALL[name](x, seeded())
+
+
+@pytest.mark.parametrize("name", ["add_noise", "reverberate"])
+def test_banks_of_sounds_are_floats_too(name: str) -> None:
+    bank = torch.ones((2, 50), dtype=torch.int16)
+    with pytest.raises(ValueError, match=r"(bank|rooms) are torch\.int16"):
+        if name == "add_noise":
+            augment.add_noise(torch.ones(2, 40), bank, (0, 9), seeded())
+        else:
+            augment.reverberate(torch.ones(2, 40), bank, seeded())
+
+
 def test_crop_is_a_uniform_window() -> None:
     x = torch.arange(24 * 32.0).view(1, 1, 24, 32).expand(4000, 2, -1, -1)
     out = augment.crop(x, (16, 16), seeded())

@@ -2,6 +2,8 @@
 
 generator = torch.Generator(device).manual_seed(0)
 images = augment.colour(augment.flip(images, 0.5, generator), generator, brightness=0.4)
+
+What computes with the values needs floats; crop, flip, erase, crop_sound and mask_bands take whole numbers too.
 """
 
 from __future__ import annotations

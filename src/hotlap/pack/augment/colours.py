@@ -7,7 +7,7 @@ import math
 import torch
 import torch.nn.functional as functional
 
-from hotlap.pack.augment.draw import between, chosen, per_sample
+from hotlap.pack.augment.draw import between, chosen, need_floats, per_sample
 
 __all__ = ["clahe", "colour", "motion_blur"]
 
@@ -26,6 +26,7 @@ def _grey(images: torch.Tensor) -> torch.Tensor:
 def colour(images: torch.Tensor, generator: torch.Generator, brightness: float = 0.0, contrast: float = 0.0,
            saturation: float = 0.0, top: float = 255.0) -> torch.Tensor:  # fmt: skip
     """Colour jitter: factors from [max(0, 1 - v), 1 + v] for brightness, then contrast, then saturation."""
+    need_floats(images=images)
 
     def blend(one: torch.Tensor, other: torch.Tensor | float, amount: float) -> torch.Tensor:
         factor = per_sample(between(images, max(0.0, 1 - amount), 1 + amount, generator), images).to(images.dtype)
@@ -42,6 +43,7 @@ def colour(images: torch.Tensor, generator: torch.Generator, brightness: float =
 
 def motion_blur(images: torch.Tensor, share: float, generator: torch.Generator, size: int = 7) -> torch.Tensor:
     """With probability ``share``, smear along a line ``size`` pixels long at a random angle."""
+    need_floats(images=images)
     if size % 2 == 0:
         raise ValueError(f"the size of a blur is odd, not {size}")
     hit = chosen(images, share, generator)
@@ -69,6 +71,7 @@ def clahe(images: torch.Tensor, share: float, generator: torch.Generator, clip: 
     ``tiles`` x ``tiles`` histograms of 256 levels, cut at ``clip`` times their mean height; the excess is spread evenly
     and each pixel mapped by the four nearest tiles, bilinearly. Height and width must be multiples of ``tiles``.
     """
+    need_floats(images=images)
     batch, channels, height, width = images.shape
     if height % tiles or width % tiles:
         raise ValueError(f"images of {(height, width)} cannot be cut into {tiles} x {tiles} tiles")

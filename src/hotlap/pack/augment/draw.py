@@ -7,7 +7,14 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["between", "chosen", "per_sample", "whole_below"]
+__all__ = ["between", "chosen", "need_floats", "per_sample", "whole_below"]
+
+
+def need_floats(**batches: torch.Tensor) -> None:
+    """ValueError where one of them holds whole numbers: fractions would be cut off, and sums would overflow."""
+    for name, batch in batches.items():
+        if not batch.is_floating_point():
+            raise ValueError(f"{name} are {batch.dtype}: convert them first, as in {name}.float()")
 
 
 def between(batch: torch.Tensor, low: float, high: float, generator: torch.Generator) -> torch.Tensor:

@@ -10,7 +10,7 @@ import math
 import torch
 import torch.nn.functional as functional
 
-from hotlap.pack.augment.draw import between, chosen, per_sample, whole_below
+from hotlap.pack.augment.draw import between, chosen, need_floats, per_sample, whole_below
 
 __all__ = ["crop", "erase", "flip", "mixup", "rotate"]
 
@@ -37,6 +37,7 @@ def flip(images: torch.Tensor, share: float, generator: torch.Generator) -> torc
 
 def rotate(images: torch.Tensor, degrees: float, generator: torch.Generator) -> torch.Tensor:
     """Turn about the middle by an angle in [-degrees, degrees], bilinear; what comes from outside is 0."""
+    need_floats(images=images)
     angle = between(images, -degrees, degrees, generator) * (math.pi / 180)
     height, width = images.shape[-2:]
     cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
@@ -75,6 +76,7 @@ def mixup(
 
     The loss is ``weight * loss(y) + (1 - weight) * loss(y[partner])``, sample by sample. Images or sounds alike.
     """
+    need_floats(batch=batch)
     shape = torch.full((2, len(batch)), alpha, device=batch.device)
     gamma = torch._standard_gamma(shape, generator=generator).clamp_min(torch.finfo(torch.float32).tiny)
     weight = gamma[0] / gamma.sum(0)

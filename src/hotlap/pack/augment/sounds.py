@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from hotlap.pack.augment.draw import between, chosen, whole_below
+from hotlap.pack.augment.draw import between, chosen, need_floats, whole_below
 
 __all__ = ["add_noise", "crop_sound", "mask_bands", "reverberate"]
 
@@ -27,6 +27,7 @@ def add_noise(sounds: torch.Tensor, bank: torch.Tensor, decibels: tuple[float, f
 
     A bank made once costs a copy per batch; drawing noise anew (``randn``) costs ten times the loading.
     """
+    need_floats(sounds=sounds, bank=bank)
     length = sounds.shape[-1]
     if bank.shape[-1] < length:
         raise ValueError(f"the noises are {bank.shape[-1]} long, the sounds {length}")
@@ -42,6 +43,7 @@ def reverberate(
     sounds: torch.Tensor, rooms: torch.Tensor, generator: torch.Generator, share: float = 1.0
 ) -> torch.Tensor:
     """Convolve with a random impulse response of ``rooms`` [n, length] by FFT; the power of the sound is kept."""
+    need_floats(sounds=sounds, rooms=rooms)
     hit = chosen(sounds, share, generator)
     room = rooms[whole_below(sounds, len(rooms), generator)]
     length, whole = sounds.shape[-1], sounds.shape[-1] + rooms.shape[-1] - 1
