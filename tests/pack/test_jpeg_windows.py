@@ -5,16 +5,20 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import PIL
 import pytest
+import simplejpeg
 import torch
 from PIL import Image as Picture
 
 from hotlap.pack import Image, Loader, Sequential, jpeg_windows, kernel
+from hotlap.pack.sources.decode import MAX_PIXELS
 from hotlap.records.errors import HotlapError
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -101,6 +105,43 @@ def test_a_loader_gives_the_same_with_and_without(make: Any, monkeypatch: pytest
     assert all(torch.equal(a, b) for a, b in zip(quick, batches(), strict=True)) and calls
     with pytest.raises(HotlapError, match="less than the crop"):
         next(iter(Loader(pack, 4, {"image": Image((45, 10))})))
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_header_that_asks_for_too_much_is_not_believed(make: Any, monkeypatch: Any, progressive: bool) -> None:
+    content = photo(40, 40, progressive=progressive)
+    at = content.index(b"\xff\xc2" if progressive else b"\xff\xc0") + 5  # of the frame: height, width
+    bomb = content[:at] + (9000).to_bytes(2, "big") * 2 + content[at + 4 :]
+    asked: list[int] = []
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", lambda *_: asked.append(1))
+    assert windows([bomb], (32, 32), [0.0], [0.0])[0] == 0
+    pack = make([{"image": bomb}])
+    for ready in (jpeg_windows.ready, lambda: False):
+        monkeypatch.setattr(jpeg_windows, "ready", ready)
+        with pytest.raises(HotlapError, match=r"9000x9000 pixels; at most 64000000"):
+            next(iter(Loader(pack, 1, {"image": Image((32, 32))})))
+    large = io.BytesIO()
+    Picture.new("L", (8001, 8000)).save(large, "JPEG", progressive=progressive)
+    assert windows([large.getvalue()], (32, 32), [0.0], [0.0])[0] == 0, "though it holds what it says"
+    assert not asked and MAX_PIXELS == 64_000_000, "MOST_PIXELS of jpeg.c is the same"
+
+
+def test_addresses_outlive_their_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[weakref.ref[Any]] = []
+    convert = np.ascontiguousarray
+
+    def converted(array: Any, dtype: Any) -> Any:
+        kept.append(weakref.ref(found := convert(array, dtype)))
+        return found
+
+    alive: list[bool] = []
+    monkeypatch.setattr(jpeg_windows.np, "ascontiguousarray", converted)
+    library = SimpleNamespace(jpeg_windows=lambda *_: alive.extend(ref() is not None for ref in kept) or 0)
+    monkeypatch.setattr(jpeg_windows.kernel, "library", lambda: library)
+    out = np.zeros((3, 8, 8, 3), np.uint8)
+    numbers = np.arange(3, dtype=np.int32)
+    jpeg_windows.decode_windows(torch.zeros(1), numbers, numbers, numbers, numbers, 1, out)
+    assert alive == [True] * 4
 
 
 def test_another_library_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

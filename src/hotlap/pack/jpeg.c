@@ -19,6 +19,7 @@
 #include <string.h>
 
 enum { VERSION = 62, STRUCT_BYTES = 632, RGB = 2, MARGIN = 2, MOST_BLOCK = 32, CACHED = 8 };
+enum { MOST_PIXELS = 64000000 }; /* of decode.py: a progressive picture is held whole, and its header may ask for anything */
 
 typedef struct {
     void *err, *mem, *progress, *client_data;
@@ -98,6 +99,7 @@ static void decode(void *data, int64_t first_window, int64_t behind_window)
                 library->read_header(&decoder, 1);
                 const int64_t free_h = (int64_t)decoder.image_height - h, free_w = (int64_t)decoder.image_width - w;
                 if (free_h < 0 || free_w < 0) leave(&decoder);
+                if ((int64_t)decoder.image_height * decoder.image_width > MOST_PIXELS) leave(&decoder);
                 const int64_t top = (int64_t)(job->down[i] * (double)(free_h + job->moving));
                 const int64_t left = (int64_t)(job->along[i] * (double)(free_w + job->moving));
                 decoder.out_color_space = RGB;

@@ -65,9 +65,10 @@ def decode_windows(
     likewise. Returns how many were decoded before one that cannot be (damaged, no JPEG, smaller than the window).
     """
     assert out.dtype == np.uint8 and out.flags.c_contiguous and len(out) >= len(starts)
+    lying = [np.ascontiguousarray(a, np.int64) for a in (starts, sizes)]  # kept: C reads what may be copies
+    places = [np.ascontiguousarray(a, np.float64) for a in (down, along)]
     found: int = kernel.library().jpeg_windows(
-        _functions(), memory.data_ptr(), *(np.ascontiguousarray(a, np.int64).ctypes.data for a in (starts, sizes)),
-        len(starts), *(np.ascontiguousarray(a, np.float64).ctypes.data for a in (down, along)), moving,
-        *out.shape[1:3], out.ctypes.data,
+        _functions(), memory.data_ptr(), *(a.ctypes.data for a in lying), len(starts),
+        *(a.ctypes.data for a in places), moving, *out.shape[1:3], out.ctypes.data,
     )  # fmt: skip
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from hotlap.pack.sources.contract import BadRow
 from hotlap.records.errors import HotlapError
 
-__all__ = ["MAX_PIXELS", "MAX_SAMPLES", "decode_audio", "decode_image", "image_size"]
+__all__ = ["MAX_PIXELS", "MAX_SAMPLES", "decode_audio", "decode_image", "fast_jpeg", "image_size"]
 
 MAX_PIXELS = 64_000_000
 """A larger image is refused: a few KB of PNG can ask for terabytes. Photographs have 50 million at most."""
@@ -57,7 +57,7 @@ def image_size(content: bytes) -> tuple[int, int]:
 
 def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
     """RGB as uint8 [3, height, width] (planes: a crop of a plane is a window of memory), resized if asked."""
-    array = _fast_jpeg(content, size)
+    array = fast_jpeg(content, size)
     if array is not None:
         return np.ascontiguousarray(array.transpose(2, 0, 1))
     image = _open(content)
@@ -70,7 +70,7 @@ def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
     return np.ascontiguousarray(np.asarray(rgb).transpose(2, 0, 1))
 
 
-def _fast_jpeg(content: bytes, size: tuple[int, int] | None) -> Array | None:
+def fast_jpeg(content: bytes, size: tuple[int, int] | None) -> Array | None:
     """By libjpeg-turbo where simplejpeg is installed, the file is one it knows, and of that size; else by Pillow."""
     if not content.startswith(_JPEG):
         return None

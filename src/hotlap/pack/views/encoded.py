@@ -12,7 +12,7 @@ from hotlap.pack.draws import Draws
 from hotlap.pack.jpeg_windows import Floats, decode_windows
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.sources.contract import BadRow
-from hotlap.pack.sources.decode import decode_image
+from hotlap.pack.sources.decode import decode_image, fast_jpeg
 from hotlap.pack.views.contract import Buffers
 from hotlap.pack.views.convert import Convert, blocks
 from hotlap.records.errors import HotlapError
@@ -76,16 +76,9 @@ class EncodedImages:
 
     def _decode(self, row: int, start: int, size: int) -> np.ndarray[Any, Any]:
         """[height, width, 3]."""
-        content = self._pack.memory.array[start : start + size]
+        content = self._pack.memory.array[start : start + size].tobytes()
         try:
-            import simplejpeg
-
-            if size > 2 and content[0] == 0xFF and content[1] == 0xD8:
-                found: np.ndarray[Any, Any] = simplejpeg.decode_jpeg(content, "RGB")
-                return found
-        except (ImportError, ValueError):  # not installed, or a kind of JPEG it does not know: Pillow below
-            pass
-        try:
-            return decode_image(content.tobytes()).transpose(1, 2, 0)
+            found = fast_jpeg(content, None)
+            return decode_image(content).transpose(1, 2, 0) if found is None else found
         except BadRow as err:
             raise HotlapError(f"Row {row} of column {self._name!r} cannot be decoded: {err.what}") from err
