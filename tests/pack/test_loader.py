@@ -506,6 +506,17 @@ def test_packed_dataset_in_a_data_loader(make: Make) -> None:
         assert sorted(seen) == sorted(r["name"] for r in rows)
 
 
+def test_views_mirror_together_or_not_at_all(make: Make) -> None:
+    pack = make([{**r, "mask": r["image"][:1]} for r in pictures(9)])
+    views = {"image": Image(flip=0.5), "mask": Image(flip=0.9)}
+    for read in (lambda: Loader(pack, 4, views), lambda: PackedDataset(pack.folder, views)):
+        with pytest.raises(HotlapError, match=r"different probabilities \[0.5, 0.9\]"):
+            read()
+    alone = PackedDataset(pack.folder, {"image": Image(flip=1.0), "mask": Image(), "label": None})
+    both = alone.__getitems__([3, 5])
+    assert torch.equal(both["image"].flip(-1)[:, :1], both["mask"]) and both["label"].tolist() == [3, 5]
+
+
 def test_nothing_is_left_open(make: Make) -> None:
     import psutil
 

@@ -20,7 +20,7 @@ from hotlap.pack.read_ahead import ReadAhead
 from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.ring import Ring, Slot
 from hotlap.pack.settings import LoaderSettings
-from hotlap.pack.views.contract import Filler, View
+from hotlap.pack.views.contract import Filler, View, one_flip_share
 from hotlap.records.errors import HotlapError
 
 __all__ = ["BatchMaker"]
@@ -38,10 +38,7 @@ class BatchMaker:
                 f"A batch of {batch} does not go with an order whose rows belong together by {order.grain}."
             )
         self.pack, self.batch, self._order, self._settings = pack, batch, order, settings
-        shares = {view.flip_share for view in views.values()} - {0.0}
-        if len(shares) > 1:
-            raise HotlapError(f"Views mirror with different probabilities {sorted(shares)}: one batch, one mirroring.")
-        self._flip = shares.pop() if shares else 0.0
+        self._flip = one_flip_share(views.values())
         self._is_flipped = {name: bool(view.flip_share) for name, view in views.items()}
         self._fillers: dict[str, Filler] = {name: view.open(pack, name, batch) for name, view in views.items()}
         self._keeps_places = getattr(order, "keeps_places", False)

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 from hotlap.pack.draws import Draws
 from hotlap.pack.reader import Pack
-from hotlap.pack.views.contract import View
+from hotlap.pack.views.contract import View, one_flip_share
 from hotlap.pack.views.plain import Whole
 
 __all__ = ["PackedDataset", "as_is"]
@@ -31,6 +31,7 @@ class PackedDataset(Dataset[dict[str, Any]]):
 
     def __init__(self, pack: str | Path, views: Mapping[str, View | None] | None = None) -> None:
         self._path, self._views = Path(pack), views
+        self._flip = one_flip_share(view for view in (views or {}).values() if view is not None)
         self._pack: Pack | None = None
         self._opened: dict[str, Any] = {}
 
@@ -50,10 +51,9 @@ class PackedDataset(Dataset[dict[str, Any]]):
         pack = self._open()
         rows = pack.rows(np.asarray(indices))
         draws = Draws(int(torch.randint(1 << 62, ())), 0, np.arange(len(rows)))
-        share = max((view.flip_share for view in self._opened.values()), default=0.0)
         flipped = 0
-        if share:
-            mirrored = draws.uniform("flip") < share
+        if self._flip:
+            mirrored = draws.uniform("flip") < self._flip
             first = np.argsort(~mirrored, kind="stable")
             rows, draws, flipped = rows[first], draws.take(first), int(mirrored.sum())
         batch: dict[str, Any] = {}

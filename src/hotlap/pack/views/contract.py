@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import torch
 
 from hotlap.pack.draws import Draws
 from hotlap.pack.reader import Indices, Pack
+from hotlap.records.errors import HotlapError
 
-__all__ = ["Buffers", "Filler", "View"]
+__all__ = ["Buffers", "Filler", "View", "one_flip_share"]
 
 Buffers = dict[str, torch.Tensor]
 """What one batch of one column is written into; reused by later batches."""
@@ -38,3 +40,11 @@ class View(Protocol):
     def flip_share(self) -> float:
         """Probability that a sample is mirrored; the loader draws it once for all views of a batch."""
         ...
+
+
+def one_flip_share(views: Iterable[View]) -> float:
+    """The probability of mirroring of those views that mirror at all: they do so together."""
+    shares = {view.flip_share for view in views} - {0.0}
+    if len(shares) > 1:
+        raise HotlapError(f"Views mirror with different probabilities {sorted(shares)}: one batch, one mirroring.")
+    return shares.pop() if shares else 0.0
