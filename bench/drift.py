@@ -97,7 +97,8 @@ def judge(kind: str, record: GuardRecord | None, changed_at: int | None) -> Resu
         raise SystemExit(f"{kind}: the guard did not watch the run: {why}")
     alarms, steps = record.alarms, record.steps
     if not KINDS[kind]:
-        return Result(kind, steps, None, not alarms, not alarms, "", "", None, None, len(alarms))
+        causes = ", ".join(alarm.cause for alarm in alarms)
+        return Result(kind, steps, None, not alarms, not alarms, causes, "", None, None, len(alarms))
     if changed_at is None:
         raise SystemExit(f"{kind}: the fault never began. Is --change before the end of --seconds?")
     real = [a for a in alarms if a.found_step >= changed_at]
@@ -117,7 +118,8 @@ def judge(kind: str, record: GuardRecord | None, changed_at: int | None) -> Resu
 def line(result: Result) -> str:
     """One row of the table."""
     if not KINDS[result.kind]:
-        return f"{result.kind:18} {'left alone' if result.found else f'{result.false_alarms} false alarms'}"
+        told = f"{result.false_alarms} false alarms: {result.cause}"
+        return f"{result.kind:18} {'left alone' if result.found else told}"
     if not result.cause:
         return f"{result.kind:18} not found"
     verdict = ("found" if result.found else "late") + (", right cause" if result.right else ", WRONG cause")
