@@ -190,28 +190,24 @@ def test_mlflow_takes_them_for_the_active_run(
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
-    try:
-        ours.give(replace(FIGURES, step=1))
-        with mlflow.start_run() as run:
-            mlflow.log_metric("loss", 1.0, step=3)
-            ours.give(FIGURES)
-            with mlflow.start_run(nested=True) as inner:
-                ours.give(replace(FIGURES, step=60))
-            ours.give(SLOWER)
-        ours.give(replace(SLOWER, step=120))
-        client = mlflow.MlflowClient()
-        points = {
-            r.info.run_id: [p.step for p in client.get_metric_history(r.info.run_id, "hotlap/samples_per_s")]
-            for r in client.search_runs(["0"])
-        }
-        assert points == {run.info.run_id: [40, 80], inner.info.run_id: [60]}
-        done = client.get_run(run.info.run_id)
-        assert done.data.tags["hotlap.drift_told"] == SLOWER.drifts[0] and done.info.status == "FINISHED"
-        assert done.data.metrics == {"loss": 1.0, **FIGURES.values}
-    finally:
-        mlflow.set_tracking_uri(before)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())  # set_tracking_uri would outlive the test
+    ours.give(replace(FIGURES, step=1))
+    with mlflow.start_run() as run:
+        mlflow.log_metric("loss", 1.0, step=3)
+        ours.give(FIGURES)
+        with mlflow.start_run(nested=True) as inner:
+            ours.give(replace(FIGURES, step=60))
+        ours.give(SLOWER)
+    ours.give(replace(SLOWER, step=120))
+    client = mlflow.MlflowClient()
+    points = {
+        r.info.run_id: [p.step for p in client.get_metric_history(r.info.run_id, "hotlap/samples_per_s")]
+        for r in client.search_runs(["0"])
+    }
+    assert points == {run.info.run_id: [40, 80], inner.info.run_id: [60]}
+    done = client.get_run(run.info.run_id)
+    assert done.data.tags["hotlap.drift_told"] == SLOWER.drifts[0] and done.info.status == "FINISHED"
+    assert done.data.metrics == {"loss": 1.0, **FIGURES.values}
 
 
 class Refuses:

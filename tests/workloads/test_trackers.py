@@ -67,6 +67,14 @@ def test_a_tracker_that_is_not_installed(tmp_path: Path, name: str, monkeypatch:
         trainer(tmp_path, replace(SMALL, trackers=(name,))).run()  # type: ignore[arg-type]
 
 
+def test_a_tracker_that_refuses_says_how_to_go_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preset chose it, and the machine's variables name a store that it does not know."""
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "nowhere://at.all")
+    with pytest.raises(SettingsError, match=r"tracker mlflow cannot be used: .*nowhere.*--set trackers="):
+        open_trackers(["mlflow"], tmp_path, "run", {})
+
+
 def test_other_ranks_write_nothing(tmp_path: Path) -> None:
     from hotlap_workloads.engine.journal import Journal
 

@@ -24,8 +24,23 @@ class Tracker(Protocol):
 
 
 def open_trackers(names: Sequence[str], out: Path, run: str, settings: Mapping[str, Any]) -> list[Tracker]:
-    """The trackers by name, all writing under ``out``. To be called on rank 0 alone."""
-    return [_KINDS[name](out, run, settings) for name in names]
+    """The trackers by name, all writing under ``out``. To be called on rank 0 alone.
+
+    SettingsError where one cannot be used: not installed, a server that refuses.
+    """
+    return [_opened(name, out, run, settings) for name in names]
+
+
+def _opened(name: str, out: Path, run: str, settings: Mapping[str, Any]) -> Tracker:
+    try:
+        found: Tracker = _KINDS[name](out, run, settings)
+    except SettingsError:
+        raise
+    except Exception as err:  # each library has errors of its own
+        why = (str(err).strip().splitlines() or [type(err).__name__])[0]
+        hint = "Mend its settings (environment variables), or train without: --set trackers="
+        raise SettingsError(f"The tracker {name} cannot be used: {why}", hint) from err
+    return found
 
 
 def _library(module: str, package: str) -> Any:
