@@ -72,7 +72,7 @@ def test_a_tracker_that_refuses_says_how_to_go_on_without(tmp_path: Path, monkey
     pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "nowhere://at.all")
     with pytest.raises(SettingsError, match=r"tracker mlflow cannot be used: .*nowhere.*--set trackers="):
-        open_trackers(["mlflow"], tmp_path, "run", {})
+        trackers.open_trackers(["mlflow"], tmp_path, "run", {})
 
 
 def test_other_ranks_write_nothing(tmp_path: Path) -> None:
