@@ -42,6 +42,7 @@ def watched(steps: int, folder: Path) -> tuple[dict[int, float], dict[str, Any]]
     """Samples/s by step, as the training wrote them, and the findings."""
     out, findings = folder / "run", folder / "findings.json"
     train = [sys.executable, "-m", "hotlap_workloads.train", PRESET[0], "--preset", PRESET[1], "--out", str(out)]
+    train += ["--set", "trackers="]  # whatever is installed here
     watch = ["diagnose", "--no-confirm", "--no-sandbox", "--json", str(findings), "--"]
     command = [sys.executable, "-m", "hotlap", *watch, *train, "--set", "print_every_steps=5"]
     command += ["--set", f"max_steps={steps}"]
