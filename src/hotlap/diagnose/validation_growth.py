@@ -18,8 +18,8 @@ begins late is lost in a trend over the whole run."""
 LATE_TREND_Z = 2.8
 """Mann-Kendall z wanted of these: that of eight of which hardly two are out of order."""
 LATE_SPREADS = 9.0
-"""Their slope, over its deviation by the scatter of those before: a guard asks at each validation. Of made noise whose
-neighbours are alike by half, none of 4,000 looks took it for growth; with six, four did."""
+"""Their slope, over its deviation by the scatter of those before: a guard asks at each validation,
+and noise is not to pass for growth in thousands of looks."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hotlap.lap.launches import Launches, MakeArm
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.options import Listener, Options
-from hotlap.lap.prove_seeds import SEED, seeded
+from hotlap.lap.prove_seeds import seeded, takes_seed
 from hotlap.lap.revision import Against, at_revision
 from hotlap.lap.session import Session
 from hotlap.proof.gate import gate, seen_from
@@ -38,7 +38,7 @@ def check(
     Raises HotlapError where the arms could not be compared.
     """
     revision = against.revision
-    by_command = any(SEED in word for word in options.command)
+    by_command = takes_seed(options.command)
     with Session(options, machine, folder, listener) as session:
 
         def arm(label: str, launch: int) -> Arm:

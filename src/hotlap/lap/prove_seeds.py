@@ -25,7 +25,7 @@ from hotlap.trial.arm import Arm
 from hotlap.trial.arm_run import arm_run, windows
 from hotlap.trial.budget import Budget
 
-__all__ = ["SEED", "Request", "prove_seeds", "seeded"]
+__all__ = ["SEED", "Request", "prove_seeds", "seeded", "takes_seed"]
 
 SEED = "{seed}"
 """What stands for the seed in the user's command."""
@@ -50,7 +50,12 @@ class Request:
     @property
     def by_command(self) -> bool:
         """Whether the command takes the seed."""
-        return any(SEED in word for word in self.options.command)
+        return takes_seed(self.options.command)
+
+
+def takes_seed(command: list[str]) -> bool:
+    """Whether the seed has a place in the command."""
+    return any(SEED in word for word in command)
 
 
 def seeded(command: list[str], seed: int) -> list[str]:

@@ -67,7 +67,7 @@ def _git(*arguments: str) -> str | None:
 
 
 def _asked(*arguments: str) -> tuple[str | None, str]:
-    """What git printed, None if it refused; and the last line that it said besides."""
+    """What git printed, None if it refused; and the first line that it said besides."""
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     except FileNotFoundError:
