@@ -172,7 +172,7 @@ def test_a_list_may_have_a_byte_order_mark_and_must_be_text(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("name", "spoil"),
-    [(n, cut) for n in ("values.bin", "shapes.npy", "files.json") for cut in (lambda b: b[:-2], lambda b: b"", None)]
+    [
         (n, spoil)
         for n in ("values.bin", "shapes.npy", "files.json")
         for spoil in (lambda b: b[:-2], lambda b: b"", None)
