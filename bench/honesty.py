@@ -24,7 +24,7 @@ from hotlap.lap.measure import Question, measure
 from hotlap.lap.options import Options, Silent
 from hotlap.lap.session import Session
 from hotlap.machine.facts import read_machine
-from hotlap.proof.speedup import LEVEL
+from hotlap.proof.speedup import LEVEL, pair_log_ratios
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import Trial
 
@@ -72,6 +72,14 @@ def claimed(trial: Trial) -> bool:
     return trial.interval is not None and not trial.interval.low <= 1.0 <= trial.interval.high
 
 
+def launches_of(trial: Trial) -> list[list[float]]:
+    """Per pair of launches, the log ratios of its neighbouring windows in the order in which they were run."""
+    return [
+        pair_log_ratios([w for w in trial.windows if w.launch == launch], 0.0, 0.0)
+        for launch in sorted({w.launch for w in trial.windows})
+    ]
+
+
 def healthy(budget: str) -> dict[str, Any]:
     """`hotlap speedup` on a script at its roof: levers kept, and the verdict."""
     with tempfile.TemporaryDirectory() as folder:
@@ -104,11 +112,13 @@ def main() -> None:
         name: [[t.interval.low, t.interval.ratio, t.interval.high] for t in found if t.interval]
         for name, found in trials.items()
     }
+    launches = {name: [row for t in found if t.interval for row in launches_of(t)] for name, found in trials.items()}
     everything = [trial for found in trials.values() for trial in found]
     measured = [trial for trial in everything if trial.interval is not None]
     false = sum(claimed(trial) for trial in measured)
     if args.save:
-        save("honesty", {"healthy": well, "intervals": intervals, "false_claims": false, "level": LEVEL})
+        save("honesty", {"healthy": well, "intervals": intervals, "launches": launches, "false_claims": false,
+                         "level": LEVEL})  # fmt: skip
     print(f"healthy script: kept {well['kept'] or 'nothing'} · {well['verdict']}")
     print(f"scripts against themselves: {false} false claims in {len(measured)} of {len(everything)} trials ({LEVEL})")
 

@@ -1,9 +1,10 @@
 """Noise for simulated comparisons: what step times of two arms that take turns look like on shared machines.
 
 A model is the shape of one launch's windows (log step times in the order in which they were run) and how far launches
-differ among each other. Two come from measurements: what launches of equal arms differed by stands in
-bench/results/honesty.json (its intervals are Student's t over four launches, so each gives back its deviation), and
-``--windows FOLDER`` takes the windows of real trials, as `hotlap speedup` leaves them in a run folder.
+differ among each other. Some come from measurements: bench/results/honesty.json holds launches of equal arms, which are
+drawn whole, and what their intervals say of how launches differ (Student's t over four launches, so each gives back its
+deviation) is laid over made windows. ``--windows FOLDER`` takes the windows of real trials, as `hotlap speedup` leaves
+them in a run folder.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from hotlap.proof.speedup import pair_log_ratios
 from hotlap.records import codec
 from hotlap.records.errors import HotlapError
 from hotlap.records.trials import Trial
+from hotlap.trial import design
 
-__all__ = ["HONESTY", "Noise", "equal_arms", "launch_deviation", "models", "real_pairs"]
+__all__ = ["HONESTY", "Noise", "drawn_whole", "equal_arms", "launch_deviation", "models", "real_launches", "real_pairs"]
 
 HONESTY = Path(__file__).parent / "results" / "honesty.json"
 LAUNCHES = 4
@@ -45,9 +47,15 @@ class Noise:
     """Deviation of one arm's launch from the next, of the log step time."""
     two_modes: bool = False
     """Launches are in one of two modes, rather than anywhere."""
+    whole_launches: bool = False
+    """The windows are a launch's own, and hold what it is off by."""
+    lost_frac: float = 0.15
+    """Share of windows that neighbours spoil."""
 
     def launch(self, g: np.random.Generator) -> float:
-        """What one launch of one arm is off by, for its whole life."""
+        """What one launch of one arm is off by, for its whole life, beside what its windows hold."""
+        if self.whole_launches:
+            return 0.0
         if self.two_modes:
             return float(2 * self.launch_sd * (g.integers(0, 2) - 0.5))
         return float(self.launch_sd * g.standard_normal())
@@ -68,26 +76,54 @@ def _autoregressive(phi: float, deviation: float, heavy: bool = False, drift: fl
     return draw
 
 
+def _blocks(row: np.ndarray, g: np.random.Generator) -> np.ndarray:
+    at = int(g.integers(len(row) - BLOCK + 1))
+    return row[at : at + BLOCK]
+
+
 def _drawn(pairs: list[np.ndarray]) -> Windows:
     """Blocks of real pairs, of a random trial and in a random direction: of two equal arms neither is the better."""
 
     def draw(g: np.random.Generator, n: int) -> np.ndarray:
         values: list[float] = []
         while 2 * len(values) < n:
-            trial = pairs[int(g.integers(len(pairs)))]
-            at = int(g.integers(len(trial) - BLOCK + 1))
-            values += list(trial[at : at + BLOCK] * g.choice((-1.0, 1.0)))
-        out = np.zeros(2 * len(values))
-        out[0::2] = values  # a pair's ratio is all that counts: one window of the two carries it
-        return out[:n]
+            values += list(_blocks(pairs[int(g.integers(len(pairs)))], g) * g.choice((-1.0, 1.0)))
+        return _as_windows(values)[:n]
 
     return draw
+
+
+def drawn_whole(launches: list[np.ndarray]) -> Windows:
+    """A random real launch in a random direction, gone on with by blocks of its own where it was too short."""
+
+    def draw(g: np.random.Generator, n: int) -> np.ndarray:
+        row = launches[int(g.integers(len(launches)))] * g.choice((-1.0, 1.0))
+        values = list(row)
+        while 2 * len(values) < n:
+            values += list(_blocks(row, g))
+        return _as_windows(values)[:n]
+
+    return draw
+
+
+def _as_windows(log_ratios: list[float]) -> np.ndarray:
+    """Windows whose pairs have these log ratios of throughput: the first of each two carries it."""
+    out = np.zeros(2 * len(log_ratios))
+    sign = [1.0 if design.order(2 * k) == "baseline" else -1.0 for k in range(len(log_ratios))]
+    out[0::2] = np.multiply(sign, log_ratios)
+    return out
 
 
 def equal_arms(path: Path = HONESTY) -> dict[str, list[list[float]]]:
     """Real comparisons of equal arms: per script, the intervals (low, ratio, high)."""
     found: dict[str, list[list[float]]] = json.loads(path.read_text())["figures"]["intervals"]
     return found
+
+
+def real_launches(path: Path = HONESTY) -> dict[str, list[np.ndarray]]:
+    """Per script, the log ratios of the neighbouring windows of each pair of launches of equal arms."""
+    found = json.loads(path.read_text())["figures"]["launches"]
+    return {name: [np.array(row) for row in rows if len(row) >= BLOCK] for name, rows in found.items()}
 
 
 def launch_deviation(intervals: list[list[float]], level: float) -> float:
@@ -135,6 +171,9 @@ def models(pairs: list[np.ndarray], level: float) -> list[Noise]:
         Noise("launches as of the restless script", _autoregressive(0.6, 0.03), restless),
         Noise("launches of two modes, 28 % apart", _autoregressive(0.6, 0.03), 0.14, two_modes=True),
     ]
+    for name, launches in real_launches().items():  # none of their windows is lost: those that were are not in them
+        found.append(Noise(f"real launches of the {name} script", drawn_whole(launches), known[name],
+                           whole_launches=True, lost_frac=0.0))  # fmt: skip
     if pairs:
         found.append(Noise("windows of real trials", _drawn(pairs), healthy))
     return found

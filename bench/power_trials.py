@@ -43,8 +43,6 @@ class Setup:
     noise: Noise
     truth: float
     """Ratio of throughputs, candidate over baseline."""
-    lost_frac: float = 0.15
-    """Share of windows that neighbours spoil."""
     pairs: int = Options([]).seeds
     budget_s: float = Options([]).budget_s
     budget_asked: bool = False
@@ -127,7 +125,7 @@ class Simulated:
     def _window(self, shape: np.ndarray, number: int, candidate_first: bool) -> Window:
         arm = design.order(number, candidate_first)
         step_s = STEP_S * math.exp(self.luck[arm] + float(shape[number]))
-        lost = "neighbour load" if self.g.random() < self.setup.lost_frac else None
+        lost = "neighbour load" if self.g.random() < self.setup.noise.lost_frac else None
         at = int((self.clock_s + number) * 1e9)
         return Window(arm, at, 12, 384, step_s / (self.setup.truth if arm == "candidate" else 1.0), lost)
 

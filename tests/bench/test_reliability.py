@@ -21,13 +21,14 @@ import power
 import pytest
 import soak
 from kill_victims import VICTIMS
-from power_noise import Noise, launch_deviation
+from power_noise import Noise, drawn_whole, launch_deviation
 from power_quality import Case, false_rates
-from power_trials import Setup, one_lap
+from power_trials import Setup, Simulated, one_lap
 from scipy.special import stdtrit
 from soak_timeline import Made
 
 import ui
+from hotlap.proof.speedup import pair_log_ratios
 from hotlap.records.run_folder import ROOT
 from hotlap.records.timeline import read_timeline
 
@@ -44,6 +45,16 @@ def test_a_lap_sees_what_is_large_and_claims_nothing_where_there_is_nothing() ->
     equal = [one_lap(Setup(quiet, 1.0), g) for _ in range(5)]
     assert all(lap.kept and lap.claimed and lap.launches == 4 for lap in large)
     assert not any(lap.kept or lap.claimed for lap in equal)
+
+
+def test_a_launch_that_is_drawn_whole_keeps_what_it_was_off_by() -> None:
+    session = Simulated(Setup(Noise("real", drawn_whole([np.full(5, 0.02)]), 0.0, whole_launches=True, lost_frac=0.0),
+                              truth=1.0), np.random.default_rng(3))  # fmt: skip
+    seen: set[float] = set()
+    for _ in range(20):
+        session.launch()
+        seen |= {round(ratio, 6) for ratio in pair_log_ratios(session.compare(9.0, False).windows, 0, 0)}
+    assert seen == {-0.02, 0.02}, "in either direction, and never undone by the windows' own order"
 
 
 def test_quality_far_beyond_its_margin_is_not_proved_and_equal_quality_is() -> None:
@@ -124,10 +135,10 @@ def shares(false: float, seen: float, quality: float) -> dict[str, Any]:
     def found(share: float) -> dict[str, Any]:
         return {"share": share, "low": 0.0, "high": 1.0, "n": 100}
 
-    machine = {"by true ratio": {"1": {"kept and claimed": found(false)}, "1.03": {"kept and claimed": found(seen)}}}
+    by_ratio = {"1": {"kept and claimed": found(false)}, "1.03": {"claimed by a proof": found(seen)}}
     arms = {"claimed by true ratio": {"1": found(false), "1.03": found(seen)}}
     return {
-        "machines": {"quiet": machine},
+        "machines": {"quiet": {"by true ratio": by_ratio}},
         "equal_arms": {"healthy": arms},
         "quality": {"paired": {"false": found(quality)}},
     }

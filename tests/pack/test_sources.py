@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 import soundfile
 from pack_support import jpeg, served
+from PIL import Image
 
 from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
 from hotlap.pack.sources.contract import BadRow
-from hotlap.pack.sources.decode import decode_image
+from hotlap.pack.sources.decode import check_image, decode_image
 from hotlap.pack.sources.read import list_folder
 from hotlap.records.errors import HotlapError
 
@@ -305,8 +306,6 @@ def test_images_of_parquet_begin_in_any_row(tmp_path: Path, first: bytes | None)
 
 def test_hugging_face(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
-    from PIL import Image
-
     features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
     pictures = [Image.open(io.BytesIO(jpeg(k))) for k in range(4)]
     data = datasets.Dataset.from_dict({"image": pictures, "label": [0, 1, 1, 0]}, features=features)
@@ -379,14 +378,40 @@ def png_of(width: int, height: int) -> bytes:
     (png_of(30, 30), "damaged"),
     (b"\x89PNG\r\n\x1a\n" + b"\xff" * 60, "not an image"),
 ])  # fmt: skip
-def test_files_that_are_no_good(pictures: Path, tmp_path: Path, content: bytes, message: str) -> None:
+@pytest.mark.parametrize("store", ["raw", "encoded"])
+def test_files_that_are_no_good(pictures: Path, tmp_path: Path, content: bytes, message: str, store: str) -> None:
     (pictures / "dog" / "4.jpg").write_bytes(content)
     with pytest.raises(HotlapError, match=f"dog/4.jpg: .*({message})"):
-        packed(str(pictures), tmp_path / "stop", store="raw")
-    source = open_source(str(pictures), SourceOptions(store="raw"))
+        packed(str(pictures), tmp_path / "stop", store=store)
+    source = open_source(str(pictures), SourceOptions(store=store))
     found = pack(source, tmp_path / "q", PackSettings(on_error="quarantine"))
     assert found.rows == 5 and found.left_out == 1
     assert "dog/4.jpg" in (tmp_path / "q" / "left_out.jsonl").read_text()
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_jpeg_that_stays_encoded_is_refused_where_decoding_it_is(progressive: bool) -> None:
+    picture = Image.open(io.BytesIO(jpeg(5, (90, 70))))
+    out = io.BytesIO()
+    picture.save(out, "JPEG", progressive=progressive)
+    whole, g = out.getvalue(), np.random.default_rng(7)
+    refused = 0
+    for _ in range(400):
+        content = bytearray(whole)
+        content[int(g.integers(len(content)))] ^= int(g.integers(1, 256))
+        if g.random() < 0.2:
+            del content[int(g.integers(len(content))) :]
+        said = []
+        for read in (check_image, decode_image):
+            try:
+                read(bytes(content))
+            except BadRow:
+                said.append("refused")
+            else:
+                said.append("taken")
+        assert said[0] == said[1]
+        refused += said[0] == "refused"
+    assert 40 < refused < 360
 
 
 def test_names_that_are_no_good(pictures: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from hotlap.pack.sources.contract import BadRow
 from hotlap.records.errors import HotlapError
 
-__all__ = ["MAX_PIXELS", "MAX_SAMPLES", "decode_audio", "decode_image", "fast_jpeg", "image_size"]
+__all__ = ["MAX_PIXELS", "MAX_SAMPLES", "check_image", "decode_audio", "decode_image", "fast_jpeg", "image_size"]
 
 MAX_PIXELS = 64_000_000
 """A larger image is refused: a few KB of PNG can ask for terabytes. Photographs have 50 million at most."""
@@ -70,8 +70,19 @@ def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
     return np.ascontiguousarray(np.asarray(rgb).transpose(2, 0, 1))
 
 
+def check_image(content: bytes) -> None:
+    """BadRow where :func:`decode_image` raises one, in half its time: a JPEG's every code is read, of which only the
+    mean brightness of each block becomes a picture."""
+    if _jpeg(content, None, "GRAY", min_height=1, min_width=1) is None:
+        decode_image(content)
+
+
 def fast_jpeg(content: bytes, size: tuple[int, int] | None) -> Array | None:
     """By libjpeg-turbo where simplejpeg is installed, the file is one it knows, and of that size; else by Pillow."""
+    return _jpeg(content, size, "RGB")
+
+
+def _jpeg(content: bytes, size: tuple[int, int] | None, colours: str, **scale: int) -> Array | None:
     if not content.startswith(_JPEG):
         return None
     try:
@@ -83,7 +94,7 @@ def fast_jpeg(content: bytes, size: tuple[int, int] | None) -> Array | None:
         _check_pixels(width, height)
         if size is not None and (height, width) != size:
             return None
-        decoded: Array = simplejpeg.decode_jpeg(content, "RGB")
+        decoded: Array = simplejpeg.decode_jpeg(content, colours, **scale)
     except ValueError:  # CMYK, damage: Pillow decides, and words the error
         return None
     return decoded

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hotlap.pack.sources.contract import BadRow
-from hotlap.pack.sources.decode import decode_audio, decode_image, image_size
+from hotlap.pack.sources.decode import check_image, decode_audio, decode_image, image_size
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
 from hotlap.pack.sources.read import inside, read_file, stamp
 from hotlap.records.errors import HotlapError
@@ -30,9 +30,10 @@ class ImageReader:
         return f"{self.encoded} {self.size} {self._interleaved}"
 
     def __call__(self, content: bytes) -> dict[str, Any]:
-        array = decode_image(content, None if self.encoded else self.size)  # decoded in any case: damage shows now
         if self.encoded:
+            check_image(content)  # damage shows now, not in the training
             return {"image": content}
+        array = decode_image(content, self.size)
         return {"image": array.transpose(1, 2, 0) if self._interleaved else array}
 
 
