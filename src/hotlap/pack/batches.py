@@ -7,6 +7,7 @@ order gives places in the batch a meaning (pairs), the images are put back into 
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from hotlap.pack.order.contract import Order, share_of_rank
 from hotlap.pack.order.plain import BlockShuffle
 from hotlap.pack.read_ahead import ReadAhead
 from hotlap.pack.reader import Indices, Pack
+from hotlap.pack.resident import Resident
 from hotlap.pack.ring import Ring, Slot
 from hotlap.pack.settings import LoaderSettings
 from hotlap.pack.views.contract import Filler, View, one_flip_share
@@ -40,7 +42,6 @@ class BatchMaker:
         self.pack, self.batch, self._order, self._settings = pack, batch, order, settings
         self._flip = one_flip_share(views.values())
         self._is_flipped = {name: bool(view.flip_share) for name, view in views.items()}
-        self._fillers: dict[str, Filler] = {name: view.open(pack, name, batch) for name, view in views.items()}
         self._keeps_places = getattr(order, "keeps_places", False)
         self._pin = pin
         self.ring = Ring(self._allocate)
@@ -57,8 +58,10 @@ class BatchMaker:
         self._ahead_rows = max(ahead * batch, -(-window // settings.world))
         held = 2 * self._ahead_rows * settings.world * size_bytes // max(len(pack), 1)  # a window in use, and the next
         # Ranks read the same chunks: what one of them reads past the page cache is not there for the others.
-        direct = size_bytes > memory and held < memory // 2 and settings.world == 1
-        self.read_ahead = ReadAhead(pack, list(views), self._ahead_rows, in_blocks, direct) if ahead else None
+        if ahead and in_blocks and size_bytes > memory and held < memory // 2 and settings.world == 1:
+            pack = Resident(pack)
+        self.read_ahead = ReadAhead(pack, list(views), self._ahead_rows, in_blocks) if ahead else None
+        self._fillers: dict[str, Filler] = {name: view.open(pack, name, batch) for name, view in views.items()}
 
     def _allocate(self) -> list[dict[str, torch.Tensor]]:
         groups = [filler.allocate() for filler in self._fillers.values()]
@@ -100,10 +103,11 @@ class BatchMaker:
         slot = self.ring.take()
         rows, places = self.epoch_rows(epoch)
         part = slice(number * self.batch, (number + 1) * self.batch)
-        if self.read_ahead is not None:
-            self._read_early(self.read_ahead, epoch, number)
-        chosen = self.pack.rows(rows[part])
-        draws = Draws(self._settings.seed, epoch, places[part])
+        with nullcontext() if self.read_ahead is None else self._read_early(self.read_ahead, epoch, number):
+            return self._filled(slot, rows[part], Draws(self._settings.seed, epoch, places[part])), slot
+
+    def _filled(self, slot: Slot, rows: Indices, draws: Draws) -> dict[str, Any]:
+        chosen = self.pack.rows(rows)
         flipped, turned, back = 0, (chosen, draws), None
         if self._flip:
             mirrored = draws.uniform("flip") < self._flip
@@ -121,10 +125,10 @@ class BatchMaker:
             filled = filler.fill(buffers, *turned, flipped)
             batch |= filled if back is None else {k: _in_order(value, back) for k, value in filled.items()}
         batch.setdefault("row", torch.from_numpy(chosen))
-        return batch, slot
+        return batch
 
-    def _read_early(self, reading: ReadAhead, epoch: int, number: int) -> None:
-        """Ask for the rows some batches on, of the next epoch too where this one ends, and wait for our own."""
+    def _read_early(self, reading: ReadAhead, epoch: int, number: int) -> AbstractContextManager[None]:
+        """Ask for the rows some batches on, of the next epoch too where this one ends; entering waits for our own."""
         rows, _ = self.epoch_rows(epoch)
         first = number * self.batch
         place = epoch * len(rows) + first
@@ -134,7 +138,7 @@ class BatchMaker:
         if behind > len(rows):
             following, _ = self.epoch_rows(epoch + 1)
             reading.ask(self.pack.numbers(following[max(0, begin - len(rows)) : behind - len(rows)]), place)
-        reading.wait(self.pack.numbers(rows[first : first + self.batch]))
+        return reading.ready(self.pack.numbers(rows[first : first + self.batch]))
 
 
 def _in_order(images: torch.Tensor, back: torch.Tensor) -> torch.Tensor:

@@ -34,7 +34,7 @@ def window_view(pack: Pack, dtype: str, shape: Sequence[int], strides: Sequence[
     """
     plain = as_torch(_UNSIGNED.get(dtype, dtype))
     width = torch.empty(0, dtype=plain).element_size()
-    flat = pack.memory.tensor[: pack.memory.size_bytes // width * width].view(plain)
+    flat = pack.memory.tensor[: pack.memory.tensor.numel() // width * width].view(plain)
     span = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + 1
     count = max(flat.numel() - span + 1, 0)
     return flat.as_strided((count, *shape), (1, *strides)), width

@@ -7,19 +7,15 @@ import ctypes
 __all__ = ["FAILED", "MAP_FIXED", "libc"]
 
 FAILED = ctypes.c_void_p(-1).value
-"""What mmap and mremap return for an error; ``ctypes.get_errno()`` says which."""
+"""What mmap returns for an error; ``ctypes.get_errno()`` says which."""
 MAP_FIXED = 0x10
 
 
 def libc() -> ctypes.CDLL:
-    """The functions, addresses as ``c_void_p``. ``mremap`` is Linux' own."""
+    """The functions, addresses as ``c_void_p``."""
     lib = ctypes.CDLL(None, use_errno=True)
     lib.mmap.restype = ctypes.c_void_p
     lib.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-    if hasattr(lib, "mremap"):
-        lib.mremap.restype = ctypes.c_void_p
-        lib.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
     lib.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    lib.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     lib.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return lib

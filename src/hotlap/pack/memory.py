@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hotlap.pack.direct import Direct
 from hotlap.pack.libc import FAILED, MAP_FIXED, libc
 from hotlap.records.errors import HotlapError
 
@@ -28,28 +27,31 @@ _COLD = 20
 
 
 class Memory:
-    """Files mapped one behind the other. ``starts[i]`` is where file ``i`` begins, on a page boundary."""
+    """Files mapped one behind the other. ``starts[i]`` is where file ``i`` begins, on a page boundary.
 
-    def __init__(self, files: Sequence[tuple[Path, int]]) -> None:
+    ``spare_bytes``: addresses behind them, which :attr:`tensor` reaches as well. Nothing is there until it is mapped.
+    """
+
+    def __init__(self, files: Sequence[tuple[Path, int]], spare_bytes: int = 0) -> None:
         page = mmap.PAGESIZE
         spans = [-(-size // page) * page for _, size in files]
         self.starts = np.concatenate([[0], np.cumsum(spans)]).astype(np.int64)
         self.size_bytes = int(self.starts[-1])
         self._libc = lib = libc()
         anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        self._base = lib.mmap(None, max(self.size_bytes, page), 0, anonymous, -1, 0)
+        reserved = max(self.size_bytes + spare_bytes, page)
+        self._base = lib.mmap(None, reserved, 0, anonymous, -1, 0)
         if self._base in (None, FAILED):
-            raise HotlapError(
-                f"Cannot reserve {self.size_bytes} bytes of addresses: {os.strerror(ctypes.get_errno())}."
-            )
-        self._release = weakref.finalize(self, lib.munmap, self._base, max(self.size_bytes, page))
+            raise HotlapError(f"Cannot reserve {reserved} bytes of addresses: {os.strerror(ctypes.get_errno())}.")
+        self._release = weakref.finalize(self, lib.munmap, self._base, reserved)
         for (path, size), start in zip(files, self.starts, strict=False):
             self._map(path, size, int(start))
-        raw = (ctypes.c_uint8 * max(self.size_bytes, 1)).from_address(self._base)
+        raw = (ctypes.c_uint8 * max(self.size_bytes + spare_bytes, 1)).from_address(self._base)
         self.tensor = torch.frombuffer(raw, dtype=torch.uint8)
         """Every byte as one flat tensor. Memory is read-only: writing into it ends the process."""
         self.array = self.tensor.numpy()
-        self.direct = Direct(self._base, self.starts, [path for path, _ in files])
+        self.spare = self._base + self.size_bytes, self._base + self.size_bytes + spare_bytes
+        """First address of the spare ones, and the one behind the last."""
 
     def _map(self, path: Path, size: int, start: int) -> None:
         try:
@@ -89,5 +91,4 @@ class Memory:
 
     def close(self) -> None:
         """Unmap. Nothing taken from ``tensor`` or ``array`` may be used afterwards."""
-        self.direct.close()
         self._release()

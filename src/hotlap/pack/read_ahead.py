@@ -6,31 +6,33 @@ checksums on the way; a batch waits for its own stretches alone.
 
 Under a block shuffle the rows of a window lie in few blocks, of which all will be used: whole chunks are read, one
 window ahead, and let go once no row of theirs is to come. A pack that memory cannot hold is read past the page cache
-(:mod:`hotlap.pack.direct`). Under a full shuffle a chunk is read whole only for its checksum, the first time; then
+(:mod:`hotlap.pack.resident`). Under a full shuffle a chunk is read whole only for its checksum, the first time; then
 only the rows that are asked for.
 """
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hotlap.pack.reader import Indices, Pack
+from hotlap.pack.resident import Resident
 
 __all__ = ["ReadAhead"]
 
 _MERGE_BYTES = 64 << 10
 """Rows closer than this are asked for in one go."""
-_STRETCH_BYTES = 8 << 20
-"""Checked at once: long enough for a disk to stream, short enough that a batch need not wait for another's rows."""
+_STRETCH_BYTES = (8 << 20) - 2 * mmap.PAGESIZE
+"""Checked at once: long enough for a disk to stream, short enough that a batch need not wait for another's rows. With
+the pages that it begins and ends in, four huge ones."""
 _DEPTH = 8
 """Stretches that the page cache is told of while one is checked."""
 _THREADS = 3
@@ -48,17 +50,23 @@ class _Stretch:
     place: int
     """Where in the training they were asked for last."""
     future: Future[None] = field(default_factory=Future)
+    moved: int | None = None
+    """By how many bytes it lies elsewhere in memory; None: in the files' own."""
+    users: int = 0
+    """Batches that are being made of it."""
+    is_gone: bool = False
+    """No row is to come: its memory is free as soon as it has no users."""
 
 
 class ReadAhead:
     """Told, batch by batch, which rows will be needed ``reach`` rows later; ``in_blocks`` says that the order does.
 
-    ``direct``: past the page cache, where the file system can.
+    A :class:`Resident` pack is read past the page cache, where the file system can.
     """
 
-    def __init__(self, pack: Pack, names: Sequence[str], reach: int, in_blocks: bool, direct: bool = False) -> None:
+    def __init__(self, pack: Pack, names: Sequence[str], reach: int, in_blocks: bool) -> None:
         self._pack, self._names, self._reach, self._in_blocks = pack, list(names), reach, in_blocks
-        self._direct = direct and in_blocks
+        self._resident = pack if isinstance(pack, Resident) else None
         self._lock = threading.Lock()
         self._coming: dict[int, _Stretch] = {}
         """By chunk."""
@@ -88,7 +96,7 @@ class ReadAhead:
         chunks = self._pack.chunks_of(rows)
         with self._lock:
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(_THREADS if self._direct else 1, "hotlap-pack-read")
+                self._threads = ThreadPoolExecutor(1 if self._resident is None else _THREADS, "hotlap-pack-read")
             self._let_go(place)
             whole = chunks if self._in_blocks else chunks[~self._pack.trusted(chunks)]
             for stretch in {self._coming[c]: None for c in map(int, whole) if c in self._coming}:
@@ -103,12 +111,27 @@ class ReadAhead:
             known = self._pack.trusted(self._pack.chunk_number(rows))
             self._ask_rows(rows[known])
 
-    def wait(self, rows: Indices) -> None:
-        """Until what was asked for and holds ``rows`` has been read; damage is raised here."""
-        coming = (self._coming.get(int(chunk)) for chunk in self._pack.chunks_of(rows))
-        for stretch in {found: None for found in coming if found is not None}:
-            with contextlib.suppress(CancelledError):  # forgotten: the gather reads it itself
-                stretch.future.result()
+    @contextmanager
+    def ready(self, rows: Indices) -> Iterator[None]:
+        """Waits until what was asked for and holds ``rows`` has been read, and keeps it meanwhile; damage is raised
+        here."""
+        with self._lock:
+            coming = (self._coming.get(int(chunk)) for chunk in self._pack.chunks_of(rows))
+            held = list({found: None for found in coming if found is not None})
+            for stretch in held:
+                stretch.users += 1
+        try:
+            for stretch in held:
+                with suppress(CancelledError):  # forgotten: the gather reads it itself
+                    stretch.future.result()
+            elsewhere = [(s.chunks, s.moved) for s in held if s.moved is not None]
+            with nullcontext() if self._resident is None else self._resident.using(elsewhere):
+                yield
+        finally:
+            with self._lock:
+                for stretch in held:
+                    stretch.users -= 1
+                    self._free(stretch)
 
     def _let_go(self, place: int) -> None:
         """Stretches of which every row asked for has been had, threads that are behind included."""
@@ -120,15 +143,18 @@ class ReadAhead:
             del self._stretches[stretch]
             for chunk in stretch.chunks:
                 del self._coming[chunk]
-            if self._threads is not None:
-                self._threads.submit(self._free, stretch)  # giving memory back takes as long as copying some of it
+            stretch.is_gone = True
+            self._free(stretch)
 
     def _free(self, stretch: _Stretch) -> None:
         """Its memory goes first when memory is short."""
-        if self._direct:
-            self._pack.memory.direct.let_go(stretch.start, stretch.size)
-        elif self._in_blocks:
-            self._pack.memory.let_go(stretch.start, stretch.size)
+        if not stretch.is_gone or stretch.users:
+            return
+        if self._resident is not None and stretch.moved is not None:
+            self._resident.let_go(stretch.start, stretch.moved)
+            stretch.moved = None
+        elif self._in_blocks and self._threads is not None:  # which takes as long as copying some of it
+            self._threads.submit(self._pack.memory.let_go, stretch.start, stretch.size)
 
     def _forget(self) -> None:
         """Everything that was asked for, once what is under way is done."""
@@ -136,19 +162,19 @@ class ReadAhead:
         for stretch in self._stretches:
             stretch.future.cancel()
         wait_for([stretch.future for stretch in self._stretches if not stretch.future.cancelled()])
-        if self._direct:
-            self._pack.memory.direct.let_go(0, self._pack.memory.size_bytes)
+        for stretch in self._stretches:
+            stretch.is_gone = True
+            self._free(stretch)
         self._stretches.clear()
         self._coming.clear()
 
     def _neighbours(self, chunks: Sequence[int], place: int) -> list[_Stretch]:
         """Chunks that lie beside each other together, up to a length."""
         found: list[_Stretch] = []
-        gap = mmap.PAGESIZE - 1 if self._direct else _MERGE_BYTES  # pages between chunks would not be let go
         for chunk in sorted(chunks):
             start, size = self._pack.chunk_range(chunk)
             last = found[-1] if found else None
-            if last and start - last.start - last.size <= gap and start + size - last.start <= _STRETCH_BYTES:
+            if last and start - last.start - last.size <= _MERGE_BYTES and start + size - last.start <= _STRETCH_BYTES:
                 last.chunks.append(chunk)
                 last.size = start + size - last.start
             else:
@@ -158,14 +184,15 @@ class ReadAhead:
     def _read(self, stretch: _Stretch) -> None:
         """Read and check a stretch; the page cache is told of the ones behind it."""
         memory = self._pack.memory
-        with contextlib.suppress(IndexError):  # forgotten meanwhile
+        with suppress(IndexError):  # forgotten meanwhile
             self._hinted.popleft()
-        direct = self._direct and memory.direct.load(stretch.start, stretch.size)
-        if not direct:
+        if self._resident is not None:
+            stretch.moved = self._resident.load(stretch.start, stretch.size)
+        if stretch.moved is None:
             for coming in [stretch, *list(self._hinted)[:_DEPTH]]:
                 memory.will_need(coming.start, coming.size)
-        self._pack.trust(np.array(stretch.chunks))
-        if not direct:
+        self._pack.trust(np.array(stretch.chunks), stretch.moved or 0)
+        if stretch.moved is None:
             memory.touch(stretch.start, stretch.size)
 
     def _ask_rows(self, rows: Indices) -> None:
@@ -184,7 +211,8 @@ class ReadAhead:
     def after_fork(self) -> None:
         """In a child: what threads were to read that are not here is asked for again."""
         self._lock, self._threads, self._place = threading.Lock(), None, None
-        self._pack.memory.direct.after_fork()
+        if self._resident is not None:
+            self._resident.after_fork()
         self._hinted.clear()
         self._stretches.clear()
         self._coming.clear()
@@ -197,3 +225,5 @@ class ReadAhead:
                 self._threads = None
             self._place = None
             self._forget()
+            if self._resident is not None:
+                self._resident.close()

@@ -125,17 +125,20 @@ class Pack:
         """Whether the checksum of each of these chunks has been found right."""
         return self._trusted[chunks]
 
-    def trust(self, chunks: Indices) -> None:
-        """Compare the checksums of those of these chunks that have not been compared yet."""
+    def trust(self, chunks: Indices, moved: int = 0) -> None:
+        """Compare the checksums of those of these chunks that have not been compared yet.
+
+        ``moved``: by how many bytes they lie elsewhere in :attr:`memory`.
+        """
         for number in chunks[~self._trusted[chunks]]:
-            self.check_chunk(int(number))
+            self.check_chunk(int(number), moved)
             self._trusted[number] = True
-        if self._trusted.all():
+        if not self._all_trusted and self._trusted.all():
             self._all_trusted = True
 
-    def check_chunk(self, number: int) -> None:
+    def check_chunk(self, number: int, moved: int = 0) -> None:
         """Compare a chunk with its checksum; HotlapError names file and rows where they differ."""
-        chunk, base = self._chunks[number], int(self._bases[number])
+        chunk, base = self._chunks[number], int(self._bases[number]) + moved
         if crc32(self.memory.array[base + chunk.start : base + chunk.end].data) != chunk.crc:
             first = int(self.chunk_rows[number])
             raise HotlapError(

@@ -25,7 +25,8 @@ class Filler(Protocol):
         ...
 
     def fill(self, buffers: Buffers, rows: Indices, draws: Draws, flipped: int) -> dict[str, Any]:
-        """Read ``rows``; the first ``flipped`` are to be mirrored. Returns what the batch shall hold, by name."""
+        """Read ``rows``; the first ``flipped`` are to be mirrored. Returns what the batch shall hold, by name: copies,
+        since the pack's memory may hold other rows afterwards."""
         ...
 
 
