@@ -5,7 +5,8 @@
 For each training: the slow preset, untouched, under `hotlap speedup`; then three arms in turn, by the clock outside,
 over the same steps: the slow preset as it is, the slow preset with the plan that was found (`hotlap run --plan`), and
 the fast preset at the slow one's model, batch and cadences. The share is the plan's throughput over that of the tuning
-by hand. All are told to train for so many epochs that none ends by itself.
+by hand. All are told to train for so many epochs that none ends by itself. On self-made data, whose epochs have a
+fiftieth of a real set's steps, evaluations and checkpoints come as many steps apart as on a real one, for all alike.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ KEPT = (
     *("checkpoint_every_epochs", "print_every_steps", "search_batch_size"),
 )
 """What the tuning by hand leaves as slow has it: other values would be another training, which no lever may choose."""
+PERIODIC = ("evaluate_every_epochs", "heavy_every_epochs", "checkpoint_every_epochs")
+LONGER = 50
+"""Epochs of a real data set are so many times as long as those of the self-made one, as in ladder.py."""
 STEP = re.compile(r"Speed .* Step (\d+)/\d+ ")
 
 
@@ -47,10 +51,18 @@ def by_hand(slow: EngineSettings) -> list[str]:
     return [f"{name}={str(value).lower()}" for name in KEPT if (value := getattr(slow, name)) is not None]
 
 
+def paced(args: argparse.Namespace, name: str) -> list[str]:
+    """``--set`` values for all arms: what is periodic, as many steps apart as slow has it on a data set of real size."""
+    if args.data:
+        return []
+    slow = settings_of(Request(name, Path(), "slow"))
+    return [f"{key}={LONGER * getattr(slow, key)}" for key in PERIODIC if getattr(slow, key)]
+
+
 def command(args: argparse.Namespace, name: str, preset: str, out: Path, values: list[str]) -> list[str]:
     words = [sys.executable, "-m", "hotlap_workloads.train", name, "--preset", preset, "--out", str(out)]
     words += ["--data", str(args.data.resolve())] if args.data else []
-    values = ["trackers=", *values, *args.set]  # whatever is installed here
+    values = ["trackers=", *values, *paced(args, name), *args.set]  # whatever is installed here
     return [*words, *(word for value in values for word in ("--set", value))]
 
 

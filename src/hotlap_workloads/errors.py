@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["EXIT_FAILED", "EXIT_NAN", "EXIT_TERMINATED", "EXIT_USAGE", "DataError", "SettingsError", "WorkloadError"]
+__all__ = [
+    *("EXIT_FAILED", "EXIT_NAN", "EXIT_TERMINATED", "EXIT_USAGE"),
+    *("DataError", "SettingsError", "WorkloadError", "first_line"),
+]
 
 EXIT_FAILED = 1
 """The training could not go on."""
@@ -41,3 +44,8 @@ class DataError(WorkloadError):
         super().__init__(f"{path}: {what}", hint)
         self.path = str(path)
         self.what = what
+
+
+def first_line(err: BaseException) -> str:
+    """What an error of others says, at most 120 characters of it; some say nothing."""
+    return (str(err).strip().splitlines() or ["no reason given"])[0][:120]

@@ -178,13 +178,24 @@ def test_validation_is_replayed(tmp_path: Path) -> None:
     assert sum(e.kind == "validation" for e in timeline.event) >= 28
 
 
+SAVES_OFTEN = """
+import os
+for number in range(3):
+    state = model.state_dict() | {"number": torch.tensor(number)}
+    torch.save(state, FOLDER + "/new.pt")
+    os.replace(FOLDER + "/new.pt", FOLDER + f"/{number}.pt")
+print("said", [int(torch.load(FOLDER + f"/{number}.pt")["number"]) for number in range(3)])
+"""
+
+
 @pytest.mark.parametrize("what", ["checkpoint", "logging"])
 def test_saving_and_logging_are_taken_away(tmp_path: Path, what: str) -> None:
-    source = TRAINING + f"\ntorch.save(model.state_dict(), {str(tmp_path / 'model.pt')!r})\nprint('done')\n"
-    done, _ = run(tmp_path, source, mode="trial", ablate=[what])
-    saved = (tmp_path / "model.pt").stat().st_size
-    assert (saved == 0) == (what == "checkpoint")
-    assert (done.stdout == "") == (what == "logging")
+    before = f"FOLDER = {str(tmp_path)!r}\nimport torch\ntorch.save({{'number': 7}}, FOLDER + '/first.pt')\n"
+    after = SAVES_OFTEN + "assert torch.load(FOLDER + '/first.pt')['number'] == 7\n"
+    done, _ = run(tmp_path, before + TRAINING + after, mode="trial", ablate=[what])
+    assert done.returncode == 0
+    told = {"checkpoint": "said [0, 0, 0]", "logging": ""}[what]
+    assert done.stdout.splitlines()[-1:] == ([told] if told else []), "what is read back is there"
 
 
 LAST_SAVE_FAILS = """

@@ -98,6 +98,40 @@ def test_shuffled_batches_train_the_same_student(tmp_path: Path, teacher: Teache
     assert losses == pytest.approx(expected, rel=1e-5) and len(calls) == 4 + PROOFS and target.changes == 1
 
 
+def mirrored(images: torch.Tensor) -> torch.Tensor:
+    turned = torch.rand(len(images)) < 0.5
+    return torch.where(turned[:, None, None, None], images.flip(3), images)
+
+
+def test_pictures_that_are_mirrored_at_random_are_computed_twice(
+    tmp_path: Path, teacher: Teacher, calls: list[int]
+) -> None:
+    expected = distil(teacher, 12, mirrored)
+    calls.clear()
+    with LocalTarget(str(tmp_path)) as target:
+        cache_teacher.apply(target, {"max_bytes": MIB})
+        losses = distil(teacher, 12, mirrored)
+    assert losses == pytest.approx(expected, rel=1e-5) and target.changes == 1 and target.reasons == []
+    assert 32 + 4 * PROOFS <= sum(calls) <= 32 + 4 * (PROOFS + 8), "each side once, the proofs, and what was new then"
+    assert len(calls) < 24 < len(losses)
+
+
+class Whole(Teacher):
+    def forward(self, x: torch.Tensor) -> Any:
+        if len(x) != 8:
+            raise ValueError("eight at a time")
+        return super().forward(x)
+
+
+def test_a_network_of_whole_batches_gets_them(target: LocalTarget, calls: list[int]) -> None:
+    torch.manual_seed(0)
+    teacher = Whole(calls).requires_grad_(False).eval()
+    for _ in range(1 + PROOFS):
+        teacher(IMAGES[:8])
+    assert torch.equal(teacher(IMAGES[4:12]), teacher.norm(teacher.conv(IMAGES[4:12])).flatten(1).tanh())
+    assert "eight at a time" in target.reasons[0] and target.changes == 0
+
+
 def test_it_is_gone_afterwards(tmp_path: Path, teacher: Teacher, calls: list[int]) -> None:
     with LocalTarget(str(tmp_path)) as target:
         cache_teacher.apply(target, {"max_bytes": MIB})

@@ -1,8 +1,8 @@
 """Take a cause away, in a throw-away trial: the same step without it shows what it costs.
 
 ``data``: the training loader gives its first batch again and again. ``validation``: the function that validates returns
-what it returned the first time. ``checkpoint``: ``torch.save`` leaves an empty file. ``logging``: printing, logging and
-trackers do nothing.
+what it returned the first time. ``checkpoint``: ``torch.save`` writes the first file of a training, and links to it for
+the others. ``logging``: printing, logging and trackers do nothing.
 """
 
 from __future__ import annotations
@@ -159,14 +159,44 @@ def _replay_validation(
 
 
 def _skip_saving(points: HookPoints, applied: Callable[[], None]) -> None:
-    def skip(save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        target = kwargs.get("f", args[1] if len(args) > 1 else None)
-        if isinstance(target, str | os.PathLike):
-            with open(target, "wb"):  # a later rename of it still works
-                pass
-        applied()
+    """Saves of the training's own course are left out, but for the first. What a script saves before it trains, and
+    what it reads back, it finds: later files are links to that first one."""
+    trained: list[int] = []
+    first: list[int] = []
+    """An open handle: the file may have got another name since."""
 
+    def begun(step: int) -> None:
+        if not trained:
+            trained.append(step)
+
+    def skip(save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        target = kwargs.get("f", args[1] if len(args) > 1 else None)
+        if not trained:
+            return save(*args, **kwargs)
+        applied()
+        if not isinstance(target, str | os.PathLike):
+            return None
+        if not first:
+            said = save(*args, **kwargs)
+            first.append(os.open(target, os.O_RDONLY))
+            return said
+        if not os.path.exists(target) or not os.path.getsize(target):
+            _link(first[0], target)
+        return None
+
+    points.on_step_end.append(begun)
     points.around_save.append(skip)
+
+
+def _link(handle: int, target: str | os.PathLike[str]) -> None:
+    """Another name for an open file; an empty file where the system has no such thing, so that a rename still works."""
+    try:
+        if os.path.exists(target):
+            os.unlink(target)
+        os.link(f"/proc/self/fd/{handle}", target, src_dir_fd=handle)  # which makes it follow the link in /proc
+    except OSError:
+        with open(target, "wb"):
+            pass
 
 
 def _silence(undo: Undo, applied: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.inject.guard import Guard
 from hotlap.inject.identities import Identities
+from hotlap.inject.met_inside import LOOKS, frozen_inside
 from hotlap.inject.on_import import on_import
 from hotlap.lever.script_errors import is_the_scripts
 from hotlap.probe.hook_points import HookPoints
@@ -107,17 +108,29 @@ class GuestTarget:
         self._hang(self._points.around_forward, hook)
 
     def on_frozen(self, callback: Callable[[nn.Module], None]) -> None:
-        """Call back once for each outermost module whose parameters are all frozen, before a call in training."""
-        seen = Identities()
+        """Call back once for each outermost module whose parameters are all frozen, before a call in training; for one
+        that a trained root calls without having it as a part, after its first call."""
+        seen, looked = Identities(), Identities()
         guarded = self._guard.callback(callback)
 
         def hook(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if not self._points.validating and not self._is_trained(module) and seen.get(module) is None:
-                own = [p.requires_grad for p in parameters_of(module)]
+            if self._points.validating:
+                return call(*args, **kwargs)
+            if not self._is_trained(module):
+                own = [p.requires_grad for p in parameters_of(module)] if seen.get(module) is None else []
                 if own and not any(own):
                     seen.put(module, True)
                     guarded(module)
-            return call(*args, **kwargs)
+                return call(*args, **kwargs)
+            times = looked.get(module) or 0
+            if times >= LOOKS:
+                return call(*args, **kwargs)
+            looked.put(module, times + 1)
+            said, met = frozen_inside(module, lambda: call(*args, **kwargs))
+            for network in met:
+                if seen.is_new(network):
+                    guarded(network)
+            return said
 
         self._hang(self._points.around_forward, hook)
 

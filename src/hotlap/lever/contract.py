@@ -74,8 +74,8 @@ class Target(Protocol):
 
     def on_frozen(self, callback: Callable[[nn.Module], None]) -> None:
         """Call back once for each outermost module with parameters of which none requires a gradient (a teacher), just
-        before a call of it outside validations. A frozen part of a trained root is not told: look for it in
-        :meth:`on_model`."""
+        before a call of it outside validations; one that a trained root calls and does not have as a part, just after
+        its first call. A frozen part of a trained root is not told: look for it in :meth:`on_model`."""
 
     def around_forward(
         self, wrapper: Callable[[nn.Module, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Unfit", "put_together", "row_keys", "taken_apart"]
+__all__ = ["Unfit", "put_together", "row_keys", "some_rows", "taken_apart"]
 
 _PLAIN = (type(None), bool, int, float, str)
 
@@ -49,6 +49,28 @@ def put_together(form: Any, tensors: list[Tensor]) -> Any:
     return held
 
 
+def some_rows(given: Any, rows: list[int]) -> Any:
+    """What a network is given, with these samples alone: copies, which lie in memory as the whole does."""
+    import torch
+
+    tensors: list[Tensor] = []
+    form = taken_apart(given, tensors)
+    count = _rows(tensors)
+
+    def part(tensor: Tensor) -> Tensor:
+        if tensor.dim() == 0 or tensor.shape[0] != count:
+            return tensor
+        found = tensor.index_select(0, torch.tensor(rows, device=tensor.device))
+        is_last = tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+        return found.contiguous(memory_format=torch.channels_last) if is_last and not tensor.is_contiguous() else found
+
+    return put_together(form, [part(tensor) for tensor in tensors])
+
+
+def _rows(tensors: list[Tensor]) -> int:
+    return next((t.shape[0] for t in tensors if t.dim() > 0), 0)
+
+
 def row_keys(given: Any, context: Any) -> list[bytes]:
     """One key per sample of what a network is given: a cryptographic hash of that sample's bytes and of all the rest.
 
@@ -56,7 +78,7 @@ def row_keys(given: Any, context: Any) -> list[bytes]:
     """
     tensors: list[Tensor] = []
     form = taken_apart(given, tensors)
-    rows = next((t.shape[0] for t in tensors if t.dim() > 0), 0)
+    rows = _rows(tensors)
     if rows == 0:
         raise Unfit("it is called without a batch")
     whole = hashlib.blake2b(repr((form, context)).encode(), digest_size=16)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from hotlap_workloads.errors import WorkloadError
+from hotlap_workloads.errors import WorkloadError, first_line
 
 __all__ = ["CURRENT", "PREVIOUS", "Saver", "fits", "load"]
 
@@ -83,7 +83,7 @@ def load(folder: Path, say: Callable[[str], None]) -> dict[str, Any] | None:
         try:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as err:  # torch raises RuntimeError, EOFError, UnpicklingError, OSError, ... for a cut file
-            broken.append(f"{path} cannot be read ({type(err).__name__}: {str(err).splitlines()[0][:120]})")
+            broken.append(f"{path} cannot be read ({type(err).__name__}: {first_line(err)})")
             continue
         if not (isinstance(state, dict) and {"objective", "optimizer", "position"} <= state.keys()):
             broken.append(f"{path} is no checkpoint of a training")

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hotlap_workloads.engine.task import Context
-from hotlap_workloads.errors import DataError, SettingsError
+from hotlap_workloads.errors import DataError, SettingsError, first_line
 from hotlap_workloads.face_distill.settings import UNTRAINED, FaceSettings
 from hotlap_workloads.face_distill.squares import Squares
 from hotlap_workloads.parts.iresnet import IResNet, folded, halved
@@ -80,7 +80,7 @@ def _load(net: IResNet, path: Path) -> None:
     except OSError as err:
         raise DataError(path, f"cannot be read: {err.strerror}.", "teacher_weights names the file.") from err
     except Exception as err:  # as in engine.checkpoint: torch raises many kinds for a damaged file
-        raise DataError(path, f"holds no weights: {type(err).__name__}: {str(err).splitlines()[0][:120]}") from err
+        raise DataError(path, f"holds no weights: {type(err).__name__}: {first_line(err)}") from err
     if isinstance(found := state.get("objective"), dict):
         state = {name.removeprefix("net."): value for name, value in found.items() if name.startswith("net.")}
     state = {name.removeprefix("module."): value for name, value in state.items()}

@@ -7,10 +7,11 @@ What that saves is the network's share of the step: most of it where a large tea
 nothing where inputs never come again.
 
 Runtime: Each sample's input is known by a hash of its bytes (BLAKE2b, 128 bits). In the first epoch outputs are kept.
-When samples come again, their outputs are computed all the same and compared, for three whole batches, and later for
-one in 64; only then are they given from memory. The lever ends, and says why, where inputs never come again (random
-augmentation), where the network is in training mode, draws random numbers, keeps something in an attribute, gives no
-row per sample, has hooks inside or is changed, and where the outputs do not fit. Weights are looked at in every call.
+When samples come again, their outputs are computed all the same and compared, for three batches' worth, and later for
+one in 64; only then are they given from memory. Of a batch in which some are new (pictures mirrored at random), those
+alone are computed. The lever ends, and says why, where inputs do not come again (random crops), where the network is in
+training mode, draws random numbers, keeps something in an attribute, gives no row per sample, has hooks inside or is
+changed, and where the outputs do not fit. Weights are looked at in every call.
 
 Source: Compute the network's outputs once for all samples, keep them by index, and let the data set give them too.
 
