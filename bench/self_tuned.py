@@ -52,7 +52,7 @@ def by_hand(slow: EngineSettings) -> list[str]:
 
 
 def paced(args: argparse.Namespace, name: str) -> list[str]:
-    """``--set`` values for all arms: what is periodic, as many steps apart as slow has it on a data set of real size."""
+    """``--set`` values for all arms: what is periodic, as many steps apart as slow has it on data of real size."""
     if args.data:
         return []
     slow = settings_of(Request(name, Path(), "slow"))
