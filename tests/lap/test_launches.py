@@ -160,8 +160,31 @@ def test_slow_steps_get_fewer_and_longer_launches() -> None:
     assert slow.missing_s(session) == pytest.approx(2 * (slow.ready_s + slow.least_s(session)))
     cached = replace(slow, warm_steps=50)
     assert cached.ready_s == pytest.approx(slow.ready_s + 50 * 0.4 - module.WARM_UP_S)
-    slow.begun = 3
+    for _ in range(2):
+        slow.add(trial(0.6, 0.4))
     assert slow.missing_s(session) == 0
+
+
+def test_a_pair_that_took_longer_teaches_what_the_next_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(60.0, may_lend=True)
+    asked: list[Question] = []
+
+    def measure(session: Clock, one: str, other: str, question: Question) -> Trial:
+        asked.append(question)
+        took_s = question.seconds + 2 * (module.START_S + module.WARM_UP_S) + 20.0  # its loaders start for so long
+        session.left -= took_s
+        too_short = len(asked) == 2
+        failed = {"status": "failed", "reason": f"only 2 {TOO_FEW}"} if too_short else {}
+        return trial(0.2, 0.1, wall_s=took_s, **failed)
+
+    monkeypatch.setattr(module, "measure", measure)
+    told = Launches(trial(0.2, 0.1))
+    least_s = told.least_s(cast(Session, clock))
+    told.go_on(cast(Session, clock), cast(Any, lambda label, seed: label), 4, 0.97)
+    assert told.pair_s(cast(Session, clock)) == pytest.approx(told.ready_s + 2 * least_s + 20.0)
+    assert asked[2].seconds == pytest.approx(2 * least_s), "lent, and longer than the one in which too few counted"
+    found = told.trial().interval
+    assert found is not None and found.launches == 3
 
 
 def test_no_launch_follows_when_nothing_more_is_to_be_learned(monkeypatch: pytest.MonkeyPatch) -> None:

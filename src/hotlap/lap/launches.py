@@ -38,6 +38,8 @@ MOST_PAIRS = 18
 """Pairs of launches in all, where the planned ones leave open what is faster (bench/power.py: what they see)."""
 FIRST_LEVEL, LAST_LEVEL = 0.995, 0.985
 """Where there are two looks, after the planned pairs and after all, they share the wrong claims that LEVEL allows."""
+MORE_TIME = 2.0
+"""A pair of launches in which too few windows counted is followed by one of so many times the length."""
 WORTH_LAUNCHING = 2
 """Fewer pairs more would decide little."""
 
@@ -65,6 +67,10 @@ class Launches:
     """What the user is told that they are for."""
     level: float = LEVEL
     """Of the interval over all launches."""
+    _late_s: float = 0.0
+    """By how much a pair of launches took longer than was thought, at most: loaders that are made anew, pauses."""
+    _longer: float = 1.0
+    """How much more measuring time than was thought the windows that count need."""
 
     def __post_init__(self) -> None:
         self.windows = list(self.first.windows)
@@ -85,11 +91,16 @@ class Launches:
         for arm in ("baseline", "candidate"):
             turns_s = [turn_s(self._step_s(arm), drop, windows) for drop in (0, windows.drop_steps)]
             pair_s += statistics.mean(turns_s)
-        return max(LEAST_S, windows.min_pairs * pair_s)
+        return self._longer * max(LEAST_S, windows.min_pairs * pair_s)
+
+    def pair_s(self, session: Session) -> float:
+        """What a pair of launches takes at least, with what earlier ones took beyond that."""
+        return self.ready_s + self.least_s(session) + self._late_s
 
     def missing_s(self, session: Session) -> float:
         """Seconds that the launches take which are still needed, before how launches differ can be told."""
-        return max(0, MIN_LAUNCHES - self.begun) * (self.ready_s + self.least_s(session))
+        told = 1 + len(self.losses)
+        return max(0, MIN_LAUNCHES - told) * self.pair_s(session)
 
     def go_on(
         self, session: Session, make: MakeArm, pairs: int, share: float, hopeless: Callable[[], bool] = _never
@@ -101,12 +112,12 @@ class Launches:
         """
         while self.begun < pairs and not hopeless():
             session.lend(self.missing_s(session) - session.left_s(share))
-            affordable = int(session.left_s(share) / (self.ready_s + self.least_s(session)) + NEARLY)
+            affordable = int(session.left_s(share) / self.pair_s(session) + NEARLY)
             more = min(pairs - self.begun, affordable)
             if more == 0:
                 self.notes.append(f"{self.begun} of {pairs} pairs of launches: the budget had no time for more")
                 return
-            seconds = min(MOST_S, session.left_s(share) / more - self.ready_s)
+            seconds = min(MOST_S, session.left_s(share) / more - self.ready_s - self._late_s)
             session.stage = f"{self.name}: launch {self.begun + 1} of {pairs}"
             arms = {label: make(label, self.begun) for label in ("baseline", "candidate")}
             question = Question(
@@ -114,7 +125,9 @@ class Launches:
                 per_sample=self.per_sample, candidate_first=self.begun % 2 == 1,
             )  # fmt: skip
             try:
-                self.add(measure(session, arms["baseline"], arms["candidate"], question))
+                trial = measure(session, arms["baseline"], arms["candidate"], question)
+                self._late_s = max(self._late_s, trial.wall_s - seconds - self.ready_s)
+                self.add(trial)
             finally:
                 for arm in arms.values():
                     session.discard(arm)
@@ -125,7 +138,7 @@ class Launches:
         Time alone says, before anything is looked at, whether there can be a second look. Then each look has a level
         of its own, so that both together are wrong as rarely as one.
         """
-        pair_s = self.ready_s + self.least_s(session)
+        pair_s = self.pair_s(session)
         more = min(MOST_PAIRS - self.begun, int((session.left_s(share) + session.lendable_s) / pair_s))
         if more < WORTH_LAUNCHING or hopeless():
             return
@@ -142,6 +155,7 @@ class Launches:
         launch, self.begun = self.begun, self.begun + 1
         if trial.status != "measured":
             self.notes.append(f"launch {launch + 1}: {trial.reason or trial.status}")
+            self._longer *= MORE_TIME if TOO_FEW in trial.reason else 1.0
             return
         self.windows += [replace(window, launch=launch) for window in trial.windows]
         self.losses.append(trial.losses)
