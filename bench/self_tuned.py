@@ -2,7 +2,7 @@
 
     python bench/self_tuned.py speaker_verify [--data DIR] [--budget 225s] [--save]
 
-For each training: the slow preset, untouched, under `hotlap speedup`; then three arms in turn, by the clock outside,
+First the slow preset, untouched, under `hotlap speedup`; then three arms in turn, by the clock outside,
 over the same steps: the slow preset as it is, the slow preset with the plan that was found (`hotlap run --plan`), and
 the fast preset at the slow one's model, batch and cadences. The share is the plan's throughput over that of the tuning
 by hand. All are told to train for so many epochs that none ends by itself. On self-made data, whose epochs have a
@@ -131,32 +131,27 @@ def compared(args: argparse.Namespace, name: str, cwd: Path) -> dict[str, Any]:
 def main() -> None:
     """Tune, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", help=f"default: all ({' '.join(NAMES)})")
-    parser.add_argument("--data", type=Path, help="for a single workload: its data set's folder")
+    parser.add_argument("workload", choices=NAMES)
+    parser.add_argument("--data", type=Path, help="its data set's folder")
     parser.add_argument("--budget", help="passed on to hotlap speedup")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="of a window, rounded to lines of progress")
     parser.add_argument("--epochs", type=int, default=300, help="of every run: enough that none ends by itself")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all arms alike")
-    parser.add_argument("--save", action="store_true", help="write bench/results/self_tuned.json")
+    parser.add_argument("--save", action="store_true", help="write bench/results/self_tuned_WORKLOAD.json")
     args = parser.parse_args()
-    names = args.workloads or list(NAMES)
-    if args.data and len(names) > 1:
-        parser.error("--data is for a single workload")
-    figures: dict[str, Any] = {}
-    for name in names:
-        with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
-            tool = tuned(args, name, Path(folder))
-            figures[name] = {"tool": tool, **compared(args, name, Path(folder))}
-        found = figures[name]
-        print(f"{name}: kept {' '.join(tool['kept']) or 'no lever'}; quality {(tool['quality'] or {}).get('verdict')}")
-        for key, words in (("plan_over_slow", "hotlap speedup"), ("hand_over_slow", "by hand"),
-                           ("share", f"share of the tuning by hand (asked {ASKED:.2f})")):  # fmt: skip
-            row = found[key]
-            print(f"  {words}: {row['median']:.2f} [{row['lowest']:.2f}, {row['highest']:.2f}]", flush=True)
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        tool = tuned(args, args.workload, Path(folder))
+        found = {"tool": tool, **compared(args, args.workload, Path(folder))}
     if args.save:
-        save("self_tuned", {"asked": ASKED, "workloads": figures, "set": without_folders(args.set),
-                            "data": args.data.name if args.data else "self-made data"})  # fmt: skip
+        about = {"asked": ASKED, "set": without_folders(args.set)}
+        save(f"self_tuned_{args.workload}", found | about | {"data": args.data.name if args.data else "self-made data"})
+    kept = " ".join(tool["kept"]) or "no lever"
+    print(f"{args.workload}: kept {kept}; quality {(tool['quality'] or {}).get('verdict')}")
+    for key, words in (("plan_over_slow", "hotlap speedup"), ("hand_over_slow", "by hand"),
+                       ("share", f"share of the tuning by hand (asked {ASKED:.2f})")):  # fmt: skip
+        row = found[key]
+        print(f"  {words}: {row['median']:.2f} [{row['lowest']:.2f}, {row['highest']:.2f}]", flush=True)
 
 
 if __name__ == "__main__":

@@ -219,6 +219,21 @@ def _ladder(document: dict[str, Any]) -> Told:
     return Told(found, after=f"{head}{f['about']}.")
 
 
+def _self_tuned(document: dict[str, Any]) -> Told:
+    f = document["figures"]
+    tool = f["tool"]
+    found = [
+        ("levers that hotlap speedup kept", ", ".join(tool["kept"]) or "none"),
+        ("its verdict", tool["verdict"]),
+        ("plan over slow, by the clock outside", str(value("plan", f["plan_over_slow"]))),
+        ("by hand over slow, at the same model, batch and cadences", str(value("hand", f["hand_over_slow"]))),
+        ("the plan's share of the tuning by hand", f"{value('share', f['share'])} (wanted: {f['asked']:g})"),
+        ("the whole command", units.seconds(tool["command_s"])),
+    ]
+    none = "" if f["plan_found"] else " No plan was found, so that the plan's arm is the slow preset itself."
+    return Told(found, after=f"On {f['data']}, {len(f['steps_per_s']['hand'])} rounds.{none}")
+
+
 TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "demo": _demo,
     "drift": lambda document: Told(drift_rows(document)),
@@ -236,6 +251,7 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "prediction": _prediction,
     "patched": lambda document: Told(patched_rows(document)),
     "power": lambda document: Told(power_rows(document)),
+    "self_tuned": _self_tuned,
     "soak": lambda document: Told(soak_rows(document)),
     "steady_day": lambda document: Told(steady_day_rows(document)),
 }

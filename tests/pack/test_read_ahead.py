@@ -181,7 +181,7 @@ def test_ranks_share_a_window_and_the_page_cache(make: Make, little_memory: None
 
 
 def test_a_range_over_the_edge_of_two_files(make: Make) -> None:
-    pack = Resident(make(mixed(200)))
+    pack = Resident(make(mixed(200)), 0)
     edge = int(pack.memory.starts[1])
     start, size = edge - 5000, 9000
     moved = pack.load(start, size)
@@ -194,7 +194,7 @@ def test_a_range_over_the_edge_of_two_files(make: Make) -> None:
 
 
 def test_rows_are_found_where_they_were_read_to_by_their_holder_alone(make: Make) -> None:
-    pack = Resident(make(mixed(200)))
+    pack = Resident(make(mixed(200)), 0)
     rows = np.arange(*pack.chunk_rows[1:3])
     moved = pack.load(*pack.chunk_range(1))
     if moved is None:
@@ -213,7 +213,7 @@ def test_rows_are_found_where_they_were_read_to_by_their_holder_alone(make: Make
 
 def test_what_a_batch_is_made_of_is_not_used_again_meanwhile(make: Make, little_memory: None) -> None:
     pack = make(mixed(2000), chunk_bytes=16_000, part_bytes=200_000)
-    reading = ReadAhead(Resident(pack), ["image"], 20, in_blocks=True)
+    reading = ReadAhead(Resident(pack, 0), ["image"], 20, in_blocks=True)
     inner = reading._resident
     assert inner is not None
     given: list[int] = []

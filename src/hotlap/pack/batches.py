@@ -59,7 +59,7 @@ class BatchMaker:
         held = 2 * self._ahead_rows * settings.world * size_bytes // max(len(pack), 1)  # a window in use, and the next
         # Ranks read the same chunks: what one of them reads past the page cache is not there for the others.
         if ahead and in_blocks and size_bytes > memory and held < memory // 2 and settings.world == 1:
-            pack = Resident(pack)
+            pack = Resident(pack, held)
         self.read_ahead = ReadAhead(pack, list(views), self._ahead_rows, in_blocks) if ahead else None
         self._fillers: dict[str, Filler] = {name: view.open(pack, name, batch) for name, view in views.items()}
 

@@ -21,8 +21,9 @@ from hotlap.pack.slots import Slots
 
 __all__ = ["Resident"]
 
-_SPARE = 3
-"""Addresses for stretches, in sizes of the pack: their slots are rounded up, and only what is used is memory."""
+_SPARE = 8
+"""Addresses for stretches, as a multiple of what is to lie in memory at once: slots are rounded up, and those of one
+size are none of another. Only what is used is memory."""
 _LEAST_SPARE_BYTES = 64 << 20
 
 
@@ -33,13 +34,12 @@ class _Here(threading.local):
 
 
 class Resident(Pack):
-    """The same pack, with the same checksums found right, and a memory of its own."""
+    """The same pack, with the same checksums found right, and a memory of its own for ``held_bytes`` at once."""
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack, held_bytes: int) -> None:
         vars(self).update(vars(pack))
         files = [(self.folder / part.file, part.size_bytes) for part in self.manifest.parts]
-        spare_bytes = max(_SPARE * pack.memory.size_bytes, _LEAST_SPARE_BYTES)
-        self.memory = Memory(files, spare_bytes)
+        self.memory = Memory(files, max(_SPARE * held_bytes, _LEAST_SPARE_BYTES))
         self._base = self.memory.tensor.data_ptr()
         self._direct = Direct(self.memory.starts, [path for path, _ in files])
         self._slots = Slots(*self.memory.spare)
