@@ -172,7 +172,7 @@ def models(pairs: list[np.ndarray], level: float) -> list[Noise]:
         Noise("launches of two modes, 28 % apart", _autoregressive(0.6, 0.03), 0.14, two_modes=True),
     ]
     for name, launches in real_launches().items():  # none of their windows is lost: those that were are not in them
-        found.append(Noise(f"real launches of the {name} script", drawn_whole(launches), known[name],
+        found.append(Noise(f"launches of the {name} script, drawn whole", drawn_whole(launches), known[name],
                            whole_launches=True, lost_frac=0.0))  # fmt: skip
     if pairs:
         found.append(Noise("windows of real trials", _drawn(pairs), healthy))

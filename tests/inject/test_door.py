@@ -198,6 +198,55 @@ def test_saving_and_logging_are_taken_away(tmp_path: Path, what: str) -> None:
     assert done.stdout.splitlines()[-1:] == ([told] if told else []), "what is read back is there"
 
 
+BESIDE = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+calls = []
+
+class Teacher(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+    def forward(self, x):
+        calls.append(len(x))
+        return self.layers(x).tanh()
+
+class Student(nn.Module):
+    def __init__(self, teacher):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+        self.beside = (teacher,)  # no part: not in its state, never trained
+    def forward(self, x):
+        with torch.no_grad():
+            wanted = self.beside[0](x)
+        return nn.functional.mse_loss(self.layers(x), wanted)
+
+model = Student(Teacher().requires_grad_(False).eval())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(16, 12))
+for epoch in range(10):
+    for (x,) in DataLoader(data, batch_size=4, shuffle=True):
+        loss = model(x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+print(len(calls), f"{loss.item():.5f}")
+"""
+
+
+def test_a_teacher_that_is_no_part_of_the_model_is_met(tmp_path: Path) -> None:
+    bare, _ = run(tmp_path, BESIDE)
+    done, timeline = run(tmp_path, BESIDE, mode="run", moves=[Move("cache-teacher", {"max_bytes": 1 << 20}, "maths")])
+    assert timeline is not None
+    assert ("cache-teacher", "applied") in [(m.id, m.state) for m in timeline.mark]
+    (plain, loss), (computed, same) = bare.stdout.split(), done.stdout.split()
+    assert plain == "40" and int(computed) <= 4 + 1 + 4 + 3, "an epoch, the call before it was met, and the proofs"
+    assert loss == same
+
+
 LAST_SAVE_FAILS = """
 import atexit, sys, torch
 class Unpicklable:

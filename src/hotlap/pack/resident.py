@@ -21,10 +21,10 @@ from hotlap.pack.slots import Slots
 
 __all__ = ["Resident"]
 
-_SPARE = 8
-"""Addresses for stretches, as a multiple of what is to lie in memory at once: slots are rounded up, and those of one
-size are none of another. Only what is used is memory."""
-_LEAST_SPARE_BYTES = 64 << 20
+_SPARE = 2
+"""Addresses for stretches, as a multiple of what is to lie in memory at once: between those that are held there may be
+some too short for the next. Only what is used is memory."""
+_LEAST_SPARE_BYTES = 128 << 20
 
 
 class _Here(threading.local):

@@ -6,25 +6,25 @@ as small ones: beside a disk of 6 GB/s, fresh small pages came to 1 GB/s, and to
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import mmap
 import os
 import threading
-from collections import defaultdict
 
 from hotlap.pack.libc import FAILED, MAP_FIXED, libc
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Slots"]
 
-_HUGE = 2 << 20
-"""Bytes of a huge page on x86-64, and on arm64 with pages of 4 KiB."""
+_MAPPED_AT_ONCE = 64 << 20
+"""Bytes by which the memory grows: huge pages lie across slots, so that none is rounded up to them."""
 _DONTNEED, _HUGEPAGE, _WIPEONFORK = 4, 14, 18
 """MADV_* of asm-generic/mman-common.h."""
 
 
 class Slots:
-    """Slots between the addresses ``first`` and ``behind``.
+    """Slots between the addresses ``first`` and ``behind``, in whole pages, the lowest that fits first.
 
     A child process of a fork gets none of what is in them (the disk may be writing there), and takes its own.
     """
@@ -33,65 +33,66 @@ class Slots:
         self._first, self._behind = first, behind
         self._libc = libc()
         self._lock = threading.Lock()
-        self._next = first
-        self._sizes: dict[int, int] = {}
-        self._free: dict[int, list[int]] = defaultdict(list)
-        """By size, those that hold memory, the latest given back last."""
-        self._empty: dict[int, list[int]] = defaultdict(list)
-        """Those whose memory went back to the kernel."""
+        self._end = first
+        """From here on nothing is mapped."""
+        self._taken: dict[int, int] = {}
+        self._free: list[tuple[int, int]] = []
+        """(address, bytes) in order; no two touch."""
 
     def take(self, size: int) -> int | None:
-        """The address of at least ``size`` bytes, at the beginning of a page; None where the range is used up.
-
-        Where no free slot of that size holds memory, as much goes back to the kernel from those of other sizes.
-        """
-        size = _rounded(size)
+        """The address of ``size`` bytes (whole pages); None where the range is used up."""
         with self._lock:
-            if self._free[size]:
-                return self._free[size].pop()
-            self._release(size)
-            return self._empty[size].pop() if self._empty[size] else self._new(size)
+            number = next((n for n, (_, free) in enumerate(self._free) if free >= size), None)
+            if number is None:
+                if not self._grow(size):
+                    return None
+                number = len(self._free) - 1
+            address, free = self._free.pop(number)
+            if free > size:
+                self._free.insert(number, (address + size, free - size))
+            self._taken[address] = size
+            return address
 
-    def _new(self, size: int) -> int | None:
-        unit = _HUGE if size >= _HUGE else mmap.PAGESIZE
-        address = -(-self._next // unit) * unit
-        if address + size > self._behind:
-            return None
+    def _grow(self, size: int) -> bool:
+        """Map as much that ``size`` fits at the end."""
+        last = self._free[-1] if self._free and sum(self._free[-1]) == self._end else (self._end, 0)
+        more = min(max(size - last[1], _MAPPED_AT_ONCE), self._behind - self._end)
+        if last[1] + more < size:
+            return False
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED
-        if self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0) == FAILED:
-            raise HotlapError(f"No memory for {size} bytes to read ahead: {os.strerror(ctypes.get_errno())}.")
+        if self._libc.mmap(self._end, more, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0) == FAILED:
+            raise HotlapError(f"No memory for {more} bytes to read ahead: {os.strerror(ctypes.get_errno())}.")
         for advice in (_HUGEPAGE, _WIPEONFORK):  # a kernel that knows them not is slower, no more
-            self._libc.madvise(address, size, advice)
-        self._next, self._sizes[address] = address + size, size
-        return address
+            self._libc.madvise(self._end, more, advice)
+        self._add(self._end, more)
+        self._end += more
+        return True
 
     def give_back(self, address: int) -> None:
         """Its bytes are not needed any more."""
         with self._lock:
-            self._free[self._sizes[address]].append(address)
+            self._add(address, self._taken.pop(address))
+
+    def _add(self, address: int, size: int) -> None:
+        """To what is free, as one with its neighbours."""
+        number = bisect.bisect(self._free, (address, 0))
+        if number < len(self._free) and self._free[number][0] == address + size:
+            size += self._free.pop(number)[1]
+        if number and sum(self._free[number - 1]) == address:
+            number -= 1
+            before, length = self._free.pop(number)
+            address, size = before, length + size
+        self._free.insert(number, (address, size))
 
     def release(self) -> None:
-        """The memory of those that are free goes back to the kernel."""
+        """The memory of what is free goes back to the kernel."""
         with self._lock:
-            self._release(self._behind - self._first)
-
-    def _release(self, wanted: int) -> None:
-        for size, addresses in self._free.items():
-            while addresses and wanted > 0:
-                self._libc.madvise(addresses[0], size, _DONTNEED)
-                self._empty[size].append(addresses.pop(0))
-                wanted -= size
+            for address, size in self._free:
+                self._libc.madvise(address, size, _DONTNEED)
 
     def after_fork(self) -> None:
         """In a child: no slots yet."""
         self._lock = threading.Lock()
-        self._next = self._first
-        for slots in (self._sizes, self._free, self._empty):
-            slots.clear()
-
-
-def _rounded(size: int) -> int:
-    """Few sizes, so that what is given back fits what is asked for next: whole huge pages, or a power of two."""
-    if size > _HUGE // 2:
-        return -(-size // _HUGE) * _HUGE
-    return max(mmap.PAGESIZE, 1 << (size - 1).bit_length())
+        self._end = self._first
+        self._taken.clear()
+        self._free.clear()

@@ -9,7 +9,7 @@ from hotlap.records.trials import Trial
 __all__ = ["MIN_GAIN", "Choice", "choose"]
 
 MIN_GAIN = 0.01
-"""A move has to be faster than this share, with the whole interval: smaller gains are not worth a line in a plan."""
+"""A move has to be faster by more than this share: smaller gains are not worth a line in a plan."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Choice:
 
 
 def choose(trial: Trial, min_gain: float = MIN_GAIN) -> Choice:
-    """Keep iff the trial measured something and the lower end of its interval is above 1 + ``min_gain``."""
+    """Keep iff the whole interval of the trial is above 1, and its middle above 1 + ``min_gain``."""
     if trial.status == "failed":
         return Choice(False, f"failed: {trial.reason}" if trial.reason else "failed")
     if trial.status == "refused":
@@ -32,7 +32,7 @@ def choose(trial: Trial, min_gain: float = MIN_GAIN) -> Choice:
     if found is None:
         return Choice(False, f"not measured: {trial.reason or 'too few undisturbed windows'}")
     shown = f"{found.ratio:.2f}x [{found.low:.2f}, {found.high:.2f}]"
-    if found.low > 1.0 + min_gain:
+    if found.low > 1.0 and found.ratio > 1.0 + min_gain:
         return Choice(True, shown)
     if found.high < 1.0:
         return Choice(False, f"{shown}: slower, put back")
