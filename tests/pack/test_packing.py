@@ -106,6 +106,45 @@ def test_processes_make_the_same_pack(tmp_path: Path) -> None:
     assert all(np.array_equal(a.row(k)["image"], b.row(k)["image"]) for k in range(80))
 
 
+class SlowElsewhere(Rows):
+    """Takes half a minute to arrive in another process."""
+
+    def __reduce__(self) -> Any:
+        return time.sleep, (30.0,)
+
+
+def test_nobody_waits_for_a_process_that_has_nothing_to_pack_yet(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    done = pack(SlowElsewhere(mixed(80), RAGGED), tmp_path / "p", PackSettings(processes=2, **SMALL))
+    assert done.rows == 80 and time.monotonic() - begun < 15
+    assert not [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
+
+
+class BadElsewhere(Rows):
+    """Its rows fail in every process but the first, which waits for that."""
+
+    def __init__(self, rows: list[Any], ragged: frozenset[str], folder: Path) -> None:
+        super().__init__(rows, ragged)
+        self.folder, self.first = folder, os.getpid()
+
+    def row(self, index: int) -> Any:
+        mark = self.folder / "failed"
+        if os.getpid() != self.first:
+            mark.touch()
+            raise ValueError("not here")
+        if index == 40:
+            while not mark.exists():
+                time.sleep(0.01)
+        return super().row(index)
+
+
+def test_what_fails_in_another_process_is_told_with_its_row(tmp_path: Path) -> None:
+    source = BadElsewhere(mixed(80), RAGGED, tmp_path)
+    with pytest.raises(HotlapError, match=r"Cannot pack .*: not here"):
+        pack(source, tmp_path / "p", PackSettings(processes=2, **SMALL))
+    assert not (tmp_path / "p" / "pack.json").exists()
+
+
 def test_stop_leaves_no_pack_behind(tmp_path: Path) -> None:
     rows: list[Any] = [OSError("gone"), *mixed(3)]
     with pytest.raises(HotlapError, match="Cannot pack row-0: gone"):

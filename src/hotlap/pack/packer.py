@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
-import os
-import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+from hotlap.pack.helpers import Planned, pack_together
 from hotlap.pack.manifest import Manifest
 from hotlap.pack.part_writer import PartWriter
 from hotlap.pack.plan_parts import Job, PackSettings, conclude, discard, finished, locked, plan_job, save_finished
@@ -24,8 +20,6 @@ Progress = Callable[[int, int], None]
 """Called now and then with (rows done, rows in all)."""
 _EVERY = 16
 """Rows between two reports of progress."""
-_counter: Any = None
-"""Rows done by all processes; set in each packing process."""
 
 
 def pack(source: Source, folder: str | Path, settings: PackSettings | None = None,
@@ -47,7 +41,7 @@ def pack(source: Source, folder: str | Path, settings: PackSettings | None = Non
             report = _reporter(progress, rows_done, len(source))
             todo = [p for p in job.parts if p[0] not in done]
             if settings.processes > 1 and len(todo) > 1:
-                _in_processes(source, job, todo, settings, report)
+                pack_together(todo, settings.processes, partial(_pack_part_apart, source, job, settings), report)
             else:
                 _in_this_process(source, job, todo, settings, report)
             if source.fingerprint() != job.fingerprint:
@@ -79,7 +73,7 @@ def _reporter(progress: Progress | None, already: int, total: int) -> Callable[[
     return report
 
 
-def _pack_part(source: Source, job: Job, part: tuple[str, int, int], settings: PackSettings,
+def _pack_part(source: Source, job: Job, part: Planned, settings: PackSettings,
                report: Callable[[int], None]) -> None:  # fmt: skip
     file, first, behind = part
     left_out: list[tuple[str, str]] = []
@@ -102,37 +96,15 @@ def _pack_part(source: Source, job: Job, part: tuple[str, int, int], settings: P
     report(behind - first)
 
 
-def _start(counter: Any) -> None:
-    global _counter
-    _counter = counter
-    threading.Thread(target=_end_with_parent, name="hotlap-parent", daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A pool's process waits for work from a queue whose other end it holds itself: a kill -9 of the packer would leave
-    it waiting for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _pack_in_process(source: Source, job: Job, part: tuple[str, int, int], settings: PackSettings) -> None:
-    told = 0
-
-    def report(rows: int) -> None:
-        nonlocal told
-        with _counter.get_lock():
-            _counter.value += rows - told
-        told = rows
-
+def _pack_part_apart(source: Source, job: Job, settings: PackSettings, part: Planned,
+                     report: Callable[[int], None]) -> None:  # fmt: skip
     try:
         _pack_part(source, job, part, settings, report)
     except OSError as err:
         raise _disk_error(err, job.folder) from err
 
 
-def _in_this_process(source: Source, job: Job, todo: list[tuple[str, int, int]], settings: PackSettings,
+def _in_this_process(source: Source, job: Job, todo: list[Planned], settings: PackSettings,
                      report: Callable[[int], None]) -> None:  # fmt: skip
     before = 0
 
@@ -142,44 +114,3 @@ def _in_this_process(source: Source, job: Job, todo: list[tuple[str, int, int]],
     for part in todo:
         _pack_part(source, job, part, settings, of_part)
         before += part[2] - part[1]
-
-
-def _in_processes(source: Source, job: Job, todo: list[tuple[str, int, int]], settings: PackSettings,
-                  report: Callable[[int], None]) -> None:  # fmt: skip
-    """This process packs too: the others take seconds to start, in which a small source may be done."""
-    context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls us
-    counter = context.Value("q", 0)
-    pool = ProcessPoolExecutor(min(settings.processes, len(todo)) - 1, context, _start, (counter,))
-    own = 0
-
-    def of_own_part(rows: int) -> None:
-        report(counter.value + own + rows)
-
-    try:
-        first, *others = todo
-        futures = {pool.submit(_pack_in_process, source, job, part, settings): part for part in others}
-        mine: tuple[str, int, int] | None = first
-        while mine is not None:
-            _pack_part(source, job, mine, settings, of_own_part)
-            own += mine[2] - mine[1]
-            _raise_failed(futures)
-            free = next((future for future in reversed(futures) if future.cancel()), None)  # begun by nobody yet
-            mine = futures.pop(free) if free is not None else None
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
-            of_own_part(0)
-            _raise_failed(done)
-    except BrokenProcessPool as err:
-        raise HotlapError(
-            "A packing process was killed (memory?), or the calling script has no `if __name__ == '__main__':`.",
-            "Run the same command again with fewer --processes: finished parts are kept.",
-        ) from err
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _raise_failed(futures: Iterable[Future[None]]) -> None:
-    for future in futures:
-        if future.done():
-            future.result()
