@@ -138,14 +138,16 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="of a window, rounded to lines of progress")
     parser.add_argument("--epochs", type=int, default=300, help="of every run: enough that none ends by itself")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all arms alike")
-    parser.add_argument("--save", action="store_true", help="write bench/results/self_tuned_WORKLOAD.json")
+    parser.add_argument("--save", action="store_true", help="write bench/results/self_tuned_WORKLOAD[_BUDGET].json")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
         tool = tuned(args, args.workload, Path(folder))
         found = {"tool": tool, **compared(args, args.workload, Path(folder))}
     if args.save:
-        about = {"asked": ASKED, "set": without_folders(args.set)}
-        save(f"self_tuned_{args.workload}", found | about | {"data": args.data.name if args.data else "self-made data"})
+        about = {"asked": ASKED, "set": without_folders(args.set), "budget": args.budget or "the default"}
+        suffix = f"_{args.budget}" if args.budget else ""
+        data = {"data": args.data.name if args.data else "self-made data"}
+        save(f"self_tuned_{args.workload}{suffix}", found | about | data)
     kept = " ".join(tool["kept"]) or "no lever"
     print(f"{args.workload}: kept {kept}; quality {(tool['quality'] or {}).get('verdict')}")
     for key, words in (("plan_over_slow", "hotlap speedup"), ("hand_over_slow", "by hand"),
