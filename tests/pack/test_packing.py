@@ -120,6 +120,12 @@ def test_nobody_waits_for_a_process_that_has_nothing_to_pack_yet(tmp_path: Path)
     assert not [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
 
 
+def test_a_source_that_cannot_be_sent_is_packed_here(tmp_path: Path) -> None:
+    source = Rows(mixed(80), RAGGED)
+    source.held = open(os.devnull)  # type: ignore[attr-defined]  # noqa: SIM115
+    assert pack(source, tmp_path / "p", PackSettings(processes=2, **SMALL)).rows == 80
+
+
 class BadElsewhere(Rows):
     """Its rows fail in every process but the first, which waits for that."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
@@ -142,14 +143,24 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+def _can_be_sent(pack_part: PackPart) -> bool:
+    try:
+        pickle.dumps(pack_part)
+    except Exception:  # whatever the source's own __reduce__ raises
+        return False
+    return True
+
+
 def pack_together(todo: Sequence[Planned], processes: int, pack_part: PackPart, report: Callable[[int], None]) -> None:
     """Pack all parts in so many processes, this one included. ``report`` hears how many rows are done in all.
 
+    A source that cannot be sent to another process (an open file, a function made on the way) is packed by this one.
     Raises what the first failing part raised, when the parts under way are done.
     """
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls us
     parts = _Parts(todo)
-    helpers = [_Helper(context, parts, pack_part) for _ in range(min(processes, len(todo)) - 1)]
+    count = min(processes, len(todo)) - 1 if _can_be_sent(pack_part) else 0
+    helpers = [_Helper(context, parts, pack_part) for _ in range(count)]
     try:
         while (part := parts.take()) is not None:
             pack_part(part, lambda rows: report(parts.rows + rows))
