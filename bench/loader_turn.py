@@ -38,7 +38,7 @@ def writers(kind: str, usable: tuple[Rival, ...]) -> dict[str, Callable[[Path, P
     """Every form the data set is written in: the name of its folder -> (files' folder, target)."""
 
     def ours(folder: Path, target: Path, variant: str) -> None:
-        pack_of(folder, kind, variant, target, len(os.sched_getaffinity(0)))
+        pack_of(folder, kind, variant, target)
 
     variants = ("planar", "interleaved", "encoded") if kind == "images" else ("planar",)
     found: dict[str, Callable[[Path, Path], None]] = {v: partial(ours, variant=v) for v in variants}

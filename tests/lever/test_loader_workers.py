@@ -46,20 +46,6 @@ def test_workers_that_are_needless_go() -> None:
     assert NONE not in offered("decode", num_workers=0), "there are none"
 
 
-def test_a_loader_that_is_made_anew_starts_fewer_workers() -> None:
-    found = offered("loader-rebuilt", num_workers=16, prefetch_factor=2)
-    cores = machine_of().cores
-    assert [s["workers"] for s in found] == list(dict.fromkeys([cores, 1, 0])) and found[0]["prefetch"] == 2
-    findings = findings_of("loader-rebuilt", num_workers=16)
-    model = replace(findings.step_model, load_s=0.01, epoch_start_s=0.016, workers=16)
-    rebuilt = replace(findings, step_model=model)
-    gain = loader_workers.gain(rebuilt.findings[0], rebuilt, {"workers": 4, "prefetch": 2, "torch_threads": None})
-    now = model.data_wait_s + model.compute_s
-    assert gain.high_s == pytest.approx(min(0.012 + now - 0.03, 0.98 * rebuilt.throughput.step_s), abs=0.01)
-    findings = findings_of("loader-rebuilt", num_workers=0)
-    assert isinstance(loader_workers.settings(findings.findings[0], findings, machine_of()), Refusal)
-
-
 def test_the_gain_is_what_loading_here_leaves_of_the_wait_and_the_starts() -> None:
     findings = findings_of("needless-workers", num_workers=2)
     model = findings.step_model  # waits for 50 ms, computes for 30, an epoch's start costs each step 1 of 100

@@ -122,14 +122,12 @@ class GuestTarget:
                     seen.put(module, True)
                     guarded(module)
                 return call(*args, **kwargs)
-            times = looked.get(module) or 0
-            if times >= LOOKS:
+            if (times := looked.get(module) or 0) >= LOOKS:
                 return call(*args, **kwargs)
             looked.put(module, times + 1)
             said, met = frozen_inside(module, lambda: call(*args, **kwargs))
-            for network in met:
-                if seen.is_new(network):
-                    guarded(network)
+            for network in filter(seen.is_new, met):
+                guarded(network)
             return said
 
         self._hang(self._points.around_forward, hook)

@@ -1,8 +1,7 @@
 """Load batches in worker processes that stay alive between epochs; without any where workers cost more than they do.
 
 Evidence: The step waits for data while the DataLoader works in the training process, has fewer workers than cores,
-starts its workers anew each epoch, or has workers whose batches take longer on their way than they take to load. A
-loader that is made anew each epoch starts as many workers each time as it is told to.
+starts its workers anew each epoch, or has workers whose batches take longer on their way than they take to load.
 
 Gain: Loading overlaps with compute, so that the data wait falls to max(0, load / workers - compute). On few cores
 workers and torch's threads fight: a thread that spins while it waits holds the core that a worker needs, and both take
@@ -40,7 +39,7 @@ ID = "loader-workers"
 TREATS = (
     "too-few-workers", "decode", "augment", "collate", "storage-read", "worker-startup", "workers-respawned",
     "thread-contention", "prefetch-depth", "network-storage", "small-files", "page-cache-exhausted", "linear-search",
-    "whole-file-read", "reopened-per-sample", "parsed-per-sample", "needless-workers", "loader-rebuilt",
+    "whole-file-read", "reopened-per-sample", "parsed-per-sample", "needless-workers",
 )  # fmt: skip
 PRESERVES = "distribution"
 CONFLICTS = ("background-fetch",)
@@ -69,15 +68,6 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
     if finding.cause == "needless-workers":
         return [dict(_NONE)]
     cores = max(machine.cores // max(findings.script.world_size, 1), 1)
-    if finding.cause == "loader-rebuilt":
-        fewer: list[Setting] = [
-            {"workers": workers, "prefetch": loader.prefetch_factor, "torch_threads": None}
-            for workers in dict.fromkeys([min(cores, 16), 1])
-            if workers < loader.num_workers
-        ]
-        if not loader.num_workers:
-            return Refusal("No worker can stay alive beyond its loader, which is made anew each epoch.")
-        return [*fewer, dict(_NONE)]
     on_cpu = findings.script.device == "cpu"
     if cores == 1 and on_cpu and loader.num_workers == 0:
         return Refusal("There is one core, and the training uses it.")
@@ -110,9 +100,6 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
         most = now + model.epoch_start_s - step_with_loader(model, 0, None)[0]
         return bounded(findings, 0.5 * most, most, "modelled")
     best, worst = step_with_loader(model, setting["workers"], setting["torch_threads"])
-    if finding.cause == "loader-rebuilt":  # each start is as long as there are workers to start
-        starts = model.epoch_start_s * (1 - setting["workers"] / max(model.workers, setting["workers"]))
-        return bounded(findings, starts / 2 + min(0.0, now - worst), starts + max(0.0, now - best), "modelled")
     kept_alive = 0.7 * model.epoch_start_s if model.workers else 0.0
     same = model.workers == setting["workers"] and setting["torch_threads"] is None
     if same:
