@@ -178,7 +178,7 @@ def _skip_saving(points: HookPoints, applied: Callable[[], None]) -> None:
             return None
         if not first:
             said = save(*args, **kwargs)
-            first.append(os.open(target, os.O_RDONLY))
+            first.append(_opened(target))
             return said
         if not os.path.exists(target) or not os.path.getsize(target):
             _link(first[0], target)
@@ -186,6 +186,14 @@ def _skip_saving(points: HookPoints, applied: Callable[[], None]) -> None:
 
     points.on_step_end.append(begun)
     points.around_save.append(skip)
+
+
+def _opened(path: str | os.PathLike[str]) -> int:
+    """A handle of the file; -1 where it is not there yet (a lever writes it in the background)."""
+    try:
+        return os.open(path, os.O_RDONLY)
+    except OSError:
+        return -1
 
 
 def _link(handle: int, target: str | os.PathLike[str]) -> None:

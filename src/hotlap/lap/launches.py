@@ -67,9 +67,9 @@ class Launches:
     """What the user is told that they are for."""
     level: float = LEVEL
     """Of the interval over all launches."""
-    _late_s: float = 0.0
+    _late_s: float = field(init=False, default=0.0)
     """By how much a pair of launches took longer than was thought, at most: loaders that are made anew, pauses."""
-    _longer: float = 1.0
+    _longer: float = field(init=False, default=1.0)
     """How much more measuring time than was thought the windows that count need."""
 
     def __post_init__(self) -> None:

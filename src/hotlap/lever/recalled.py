@@ -29,6 +29,7 @@ LEAST_KNOWN_FRAC = 0.1
 smaller than this saves nothing, and its memory grows."""
 WORTH_FRAC = 0.75
 """A batch is computed in part where no more of its rows than these are new."""
+NEVER = -1
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -44,6 +45,8 @@ class Recalled:
         self._proved = 0
         self._since_proof = 0
         self._has_given = False
+        self._parts_proved = 0
+        """Batches of which a part gave the same rows as the whole; NEVER: one did not."""
         self._seen = 0
         self.dataset_len: int | None = None
         """Length of the longest training data set, as soon as it is known."""
@@ -59,36 +62,51 @@ class Recalled:
         keys = self._look(module, (args, kwargs))
         if keys is None:
             return self._real(module, *args, **kwargs)
-        known = [self._memory.has(key) for key in keys]
+        is_mixed = False
         if self._proved >= PROOFS * len(keys) and self._since_proof < AGAIN:
-            given = self._given(module, self._memory, keys, known, (args, kwargs))
+            given = self._given(module, self._memory, keys, (args, kwargs))
             if given is not None:
                 self._since_proof += 1
                 self._has_given = True
                 return given[0]
-        before = (random_states(), holdings(module))
-        output = self._real(module, *args, **kwargs)
-        self._learn(module, keys, (args, kwargs), output, before)
+            is_mixed = self._memory is not None and any(map(self._memory.has, keys))
+        output = self._computed(module, keys, (args, kwargs))
+        if is_mixed and self._memory is not None and 0 <= self._parts_proved < PROOFS:
+            self._prove_parts(module, self._memory, keys, (args, kwargs))
         return output
 
-    def _given(self, module: nn.Module, memory: RowMemory, keys: list[bytes], known: list[bool],
-               given: Any) -> tuple[Any] | None:  # fmt: skip
+    def _computed(self, module: nn.Module, keys: list[bytes], given: Any) -> Any:
+        """What the network gives for it, learnt."""
+        before = (random_states(), holdings(module))
+        output = self._real(module, *given[0], **given[1])
+        self._learn(module, keys, given, output, before)
+        return output
+
+    def _given(self, module: nn.Module, memory: RowMemory, keys: list[bytes], given: Any) -> tuple[Any] | None:
         """The output, of rows that are kept and rows that are computed now; None where all have to be computed."""
-        new = [row for row, is_known in enumerate(known) if not is_known]
-        if len(new) > WORTH_FRAC * len(keys):
+        new = [row for row, key in enumerate(keys) if not memory.has(key)]
+        if new and (self._parts_proved < PROOFS or len(new) > WORTH_FRAC * len(keys)):  # NEVER is less, too
             return None
         try:
             if new:
-                args, kwargs = some_rows(given, new)
-                before = (random_states(), holdings(module))
-                output = self._real(module, *args, **kwargs)
-                self._learn(module, [keys[row] for row in new], (args, kwargs), output, before)
+                self._computed(module, [keys[row] for row in new], some_rows(given, new))
                 if self._memory is None:
                     return None
             return (memory.get(keys),)
-        except Exception as err:  # a network that takes whole batches alone, too: it gets them
+        except Exception as err:  # the script's call must not suffer from ours
             self._stop_for(err)
             return None
+
+    def _prove_parts(self, module: nn.Module, memory: RowMemory, keys: list[bytes], given: Any) -> None:
+        """Compute a part of a batch that has just been learnt, too: a network may take whole batches alone, or be given
+        something beside the samples that is as long as they are many."""
+        rows = list(range(0, len(keys), 2))
+        try:
+            args, kwargs = some_rows(given, rows)
+            same = not memory.differs([keys[row] for row in rows], self._real(module, *args, **kwargs))
+        except Exception:  # then only batches that are known as a whole are given
+            same = False
+        self._parts_proved = self._parts_proved + 1 if same else NEVER
 
     def stop(self, why: str) -> None:
         """From now on the network computes as ever."""

@@ -15,12 +15,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hotlap.pack.plan_parts import Planned
 from hotlap.records.errors import HotlapError
 
-__all__ = ["PackPart", "Planned", "pack_together"]
+__all__ = ["PackPart", "pack_together"]
 
-Planned = tuple[str, int, int]
-"""(file, first row, row behind the last)."""
 PackPart = Callable[[Planned, Callable[[int], None]], None]
 """Packs a part, and tells now and then how many of its rows are done. Sent to the helpers by pickle."""
 _KILLED = (

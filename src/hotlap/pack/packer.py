@@ -7,10 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from hotlap.pack.helpers import Planned, pack_together
+from hotlap.pack.helpers import pack_together
 from hotlap.pack.manifest import Manifest
 from hotlap.pack.part_writer import PartWriter
-from hotlap.pack.plan_parts import Job, PackSettings, conclude, discard, finished, locked, plan_job, save_finished
+from hotlap.pack.plan_parts import (
+    Job,
+    PackSettings,
+    Planned,
+    conclude,
+    discard,
+    finished,
+    locked,
+    plan_job,
+    save_finished,
+)
 from hotlap.pack.sources.contract import Source
 from hotlap.records.errors import HotlapError
 

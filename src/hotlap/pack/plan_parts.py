@@ -16,8 +16,10 @@ from hotlap.pack.schema import Column, column_of, schema_from_json
 from hotlap.pack.sources.contract import Source
 from hotlap.records.errors import HotlapError
 
-__all__ = ["Job", "PackSettings", "conclude", "discard", "finished", "locked", "plan_job", "save_finished"]
+__all__ = ["Job", "PackSettings", "Planned", "conclude", "discard", "finished", "locked", "plan_job", "save_finished"]
 
+Planned = tuple[str, int, int]
+"""A part to be written: its file, the first of its rows, and the row behind the last."""
 PART_BYTES = 256 << 20
 """Target size of a part: what a kill costs, and what one file of a copy is."""
 _FOLDER = ".packing"
@@ -48,8 +50,7 @@ class Job:
 
     folder: Path
     columns: tuple[Column, ...]
-    parts: list[tuple[str, int, int]]
-    """(file, first row, row behind the last)."""
+    parts: list[Planned]
     before: Manifest | None
     """The pack that is appended to."""
     fingerprint: str

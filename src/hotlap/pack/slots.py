@@ -7,13 +7,10 @@ as small ones: beside a disk of 6 GB/s, fresh small pages came to 1 GB/s, and to
 from __future__ import annotations
 
 import bisect
-import ctypes
 import mmap
-import os
 import threading
 
 from hotlap.pack.libc import FAILED, MAP_FIXED, libc
-from hotlap.records.errors import HotlapError
 
 __all__ = ["Slots"]
 
@@ -40,7 +37,7 @@ class Slots:
         """(address, bytes) in order; no two touch."""
 
     def take(self, size: int) -> int | None:
-        """The address of ``size`` bytes (whole pages); None where the range is used up."""
+        """The address of ``size`` bytes (whole pages); None where the range or the memory is used up."""
         with self._lock:
             number = next((n for n, (_, free) in enumerate(self._free) if free >= size), None)
             if number is None:
@@ -61,7 +58,7 @@ class Slots:
             return False
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED
         if self._libc.mmap(self._end, more, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0) == FAILED:
-            raise HotlapError(f"No memory for {more} bytes to read ahead: {os.strerror(ctypes.get_errno())}.")
+            return False
         for advice in (_HUGEPAGE, _WIPEONFORK):  # a kernel that knows them not is slower, no more
             self._libc.madvise(self._end, more, advice)
         self._add(self._end, more)
