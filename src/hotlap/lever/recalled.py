@@ -62,17 +62,17 @@ class Recalled:
         keys = self._look(module, (args, kwargs))
         if keys is None:
             return self._real(module, *args, **kwargs)
-        is_mixed = False
+        new: list[int] = []
         if self._proved >= PROOFS * len(keys) and self._since_proof < AGAIN:
             given = self._given(module, self._memory, keys, (args, kwargs))
             if given is not None:
                 self._since_proof += 1
                 self._has_given = True
                 return given[0]
-            is_mixed = self._memory is not None and any(map(self._memory.has, keys))
+            new = _new(self._memory, keys) if self._memory is not None else []
         output = self._computed(module, keys, (args, kwargs))
-        if is_mixed and self._memory is not None and 0 <= self._parts_proved < PROOFS:
-            self._prove_parts(module, self._memory, keys, (args, kwargs))
+        if 0 < len(new) < len(keys) and self._memory is not None and 0 <= self._parts_proved < PROOFS:
+            self._prove_part(module, self._memory, [keys[row] for row in new], some_rows((args, kwargs), new))
         return output
 
     def _computed(self, module: nn.Module, keys: list[bytes], given: Any) -> Any:
@@ -84,7 +84,7 @@ class Recalled:
 
     def _given(self, module: nn.Module, memory: RowMemory, keys: list[bytes], given: Any) -> tuple[Any] | None:
         """The output, of rows that are kept and rows that are computed now; None where all have to be computed."""
-        new = [row for row, key in enumerate(keys) if not memory.has(key)]
+        new = _new(memory, keys)
         if new and (self._parts_proved < PROOFS or len(new) > WORTH_FRAC * len(keys)):  # NEVER is less, too
             return None
         try:
@@ -97,13 +97,11 @@ class Recalled:
             self._stop_for(err)
             return None
 
-    def _prove_parts(self, module: nn.Module, memory: RowMemory, keys: list[bytes], given: Any) -> None:
-        """Compute a part of a batch that has just been learnt, too: a network may take whole batches alone, or be given
-        something beside the samples that is as long as they are many."""
-        rows = list(range(0, len(keys), 2))
+    def _prove_part(self, module: nn.Module, memory: RowMemory, keys: list[bytes], given: Any) -> None:
+        """Compute the new rows of a batch, which has just been learnt as a whole, by themselves too: a network may take
+        whole batches alone, or be given something beside the samples that is as long as they are many."""
         try:
-            args, kwargs = some_rows(given, rows)
-            same = not memory.differs([keys[row] for row in rows], self._real(module, *args, **kwargs))
+            same = not memory.differs(keys, self._real(module, *given[0], **given[1]))
         except Exception:  # then only batches that are known as a whole are given
             same = False
         self._parts_proved = self._parts_proved + 1 if same else NEVER
@@ -182,3 +180,8 @@ class Recalled:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self._module(), "forward")
+
+
+def _new(memory: RowMemory, keys: list[bytes]) -> list[int]:
+    """Rows that are not kept yet."""
+    return [row for row, key in enumerate(keys) if not memory.has(key)]
