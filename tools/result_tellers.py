@@ -228,10 +228,8 @@ def _self_tuned(document: dict[str, Any]) -> Told:
         ("plan over slow, by the clock outside", str(value("plan", f["plan_over_slow"]))),
         ("by hand over slow, at the same model, batch and cadences", str(value("hand", f["hand_over_slow"]))),
         ("the plan's share of the tuning by hand", f"{value('share', f['share'])} (wanted: {f['asked']:g})"),
-        (
-            "the whole command",
-            f"{units.seconds(tool['command_s'])}, with {f.get('budget', 'the default')} as its budget",
-        ),
+        ("its budget", f.get("budget", "the default")),
+        ("the whole command", units.seconds(tool["command_s"])),
     ]
     none = "" if f["plan_found"] else " No plan was found, so that the plan's arm is the slow preset itself."
     return Told(found, after=f"On {f['data']}, {len(f['steps_per_s']['hand'])} rounds.{none}")

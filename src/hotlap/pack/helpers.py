@@ -91,12 +91,7 @@ class _Helper:
                     return
         except (EOFError, OSError):
             if not self._is_ended:
-                what = (
-                    "A packing process was killed (memory?), or the calling script has no `if __name__ == '__main__':`."
-                )
-                parts.fail(
-                    HotlapError(what, "Run the same command again with fewer --processes: finished parts are kept.")
-                )
+                parts.fail(HotlapError(*_KILLED))
         finally:
             with parts.lock:
                 self._has_part = False
