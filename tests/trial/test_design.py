@@ -14,7 +14,7 @@ from hotlap.trial import design, neighbours
 from hotlap.trial.budget import Budget
 from hotlap.trial.collect import annotate
 from hotlap.trial.periodic import gather
-from hotlap.trial.windows import Turn, prefetched, to_window
+from hotlap.trial.windows import Turn, openings, to_window
 
 S = 1_000_000_000
 
@@ -44,6 +44,45 @@ def test_periodic_work_and_epoch_starts_are_left_out_of_the_steady_time() -> Non
     rows = [step(0, 0, 0.1), step(1, 0.1, 0.6, validation_s=0.5), step(2, 0.7, 0.4, lo_s=0.3)]
     window = to_window(Turn("candidate", 0, 2 * S, thawed=False), rows, 0, 1, 0.15)
     assert window.steady_s == pytest.approx(0.1)
+
+
+def epochs(n: int, length: int, opening_s: float = 0.3, loader_s: float = 0.1) -> list[Step]:
+    """Steps of 0.1 s; each epoch's first one takes ``opening_s``, of which ``loader_s`` are the loader's start."""
+    rows: list[Step] = []
+    t = 0.0
+    for i in range(n):
+        first = i % length == 0
+        rows.append(replace(step(i, t, opening_s if first else 0.1, lo_s=loader_s * first), lo_n=int(first)))
+        t += opening_s if first else 0.1
+    return rows
+
+
+def test_a_window_is_the_same_with_and_without_the_step_that_opens_an_epoch() -> None:
+    rows = epochs(40, 10)
+    opening = {row.t for row in openings(rows)}
+    assert [row.i for row in openings(rows)] == [0, 10, 20, 30]
+    for first, last in ((2, 8), (8, 14)):
+        turn = Turn("baseline", rows[first].t, rows[last].t, thawed=False)
+        window = to_window(turn, rows, 0, 3, 99.0, opening=opening)
+        assert window.steady_s == pytest.approx(0.1) and window.steps == last - first - (first == 8)
+    assert openings(epochs(40, 3)) == [], "such steps are a part of every window"
+
+
+def test_the_start_of_an_epoch_costs_what_its_first_step_takes_beyond_the_others() -> None:
+    rows = {"baseline": epochs(40, 10), "candidate": epochs(40, 10, opening_s=0.15, loader_s=0.05)}
+    ends = {arm: [row.t + int(row.lo) for row in found if row.lo_n] for arm, found in rows.items()}
+    events = {
+        arm: [Event("loader_start", t, rows[arm][10].lo, 10 * k) for k, t in enumerate(ends[arm])] for arm in rows
+    }
+    live = {"baseline": [(0, None)], "candidate": [(0, None)]}
+    stats = gather(events, rows, live)
+    assert stats.seconds["baseline"]["epoch_start"] == pytest.approx(0.2)
+    assert stats.seconds["candidate"]["epoch_start"] == pytest.approx(0.05)
+    frozen = rows["baseline"][20]
+    live["baseline"] = [(0, frozen.t + frozen.lo + 1), (frozen.t + frozen.w - 1, None)]
+    assert gather(events, rows, live).count["baseline"]["epoch_start"] == 2, "a freeze fell into the rest of a step"
+    short = {arm: epochs(40, 2) for arm in rows}
+    assert gather(events, short, live).seconds["baseline"]["epoch_start"] == pytest.approx(0.1), "the start alone"
 
 
 @pytest.mark.parametrize(("others", "idle", "dropped"), [(0.1, 0.0, False), (0.5, 0.2, True), (0.5, 30.0, False)])
@@ -116,12 +155,6 @@ def test_the_quietest_windows_are_the_ones_that_count() -> None:
 def test_pairs_are_windows_of_the_arm_that_has_fewer() -> None:
     windows = [Window("baseline", 0, 9, 9, 1.0), Window("baseline", 0, 9, 9, 1.0), Window("candidate", 0, 9, 9, 1.0)]
     assert design.counted_pairs([*windows, Window("candidate", 0, 1, 1, 1.0, "too few steps")]) == 1
-
-
-def test_prefetched_batches_are_bounded() -> None:
-    assert prefetched({"num_workers": 2, "prefetch_factor": 2}, 8) == 4
-    assert prefetched({"num_workers": 16, "prefetch_factor": None}, 8) == 8
-    assert prefetched({"num_workers": 0, "prefetch_factor": None}, 8) == prefetched(None, 8) == 0
 
 
 def test_periodic_work_shares_one_cadence() -> None:

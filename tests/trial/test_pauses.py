@@ -60,6 +60,12 @@ def test_what_is_no_cycle(pauses: dict[int, float]) -> None:
     assert find_cycle(rows(80, pauses)) == Cycle()
 
 
+def test_the_steps_that_open_epochs_are_no_pauses() -> None:
+    """They are accounted for by themselves."""
+    steps = [replace(row, lo_n=int(row.i % 21 == 20 or row.i == 0)) for row in rows(80, every(21, 80))]
+    assert find_cycle(steps) == Cycle()
+
+
 def test_a_window_holds_whole_cycles() -> None:
     steps = rows(80, every(21, 80))
     turn = Turn("baseline", steps[5].t, steps[60].t, thawed=False)

@@ -14,7 +14,6 @@ from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.compare import compare
 from hotlap.trial.design import turn_s, typical_step_s
-from hotlap.trial.marks import dropped
 from hotlap.trial.periodic import PeriodicStats
 
 __all__ = ["Question", "measure", "windows_of"]
@@ -26,7 +25,7 @@ TAKEN_AWAY = {
     "everything": ("epoch_start", "validation", "checkpoint"),
 }
 """Kinds of periodic work that an ablation takes away."""
-WINDOWS = Budget(window_s=0.6, window_steps=3, drop_steps=1, min_pairs=4, warmup_least_s=1.0)
+WINDOWS = Budget(window_s=0.6, window_steps=3, drop_steps=2, min_pairs=4, warmup_least_s=1.0)
 """Many short windows rather than a few long ones: pairs that lie close in time share their noise."""
 
 
@@ -122,8 +121,7 @@ def _seconds(session: Session, incumbent: Arm, question: Question, windows: Budg
     trainer = incumbent.poll()
     step_s = typical_step_s(trainer.steps) if trainer is not None else 0.0
     step_s = max(step_s, session.cycle.seconds / session.cycle.steps)
-    after_thaw = dropped(incumbent, windows)
-    least_s = windows.min_pairs * (turn_s(step_s, after_thaw, windows) + turn_s(step_s, 0, windows))
+    least_s = windows.min_pairs * (turn_s(step_s, windows.drop_steps, windows) + turn_s(step_s, 0, windows))
     return max(question.seconds, min(least_s, LONG_SHARE * session.left_s(1.0)))
 
 

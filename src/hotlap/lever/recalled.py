@@ -7,7 +7,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
-from hotlap.lever.fingerprints import holdings, same_things, weights_print
+from hotlap.lever.fingerprints import WeightsPrint, holdings, same_things
 from hotlap.lever.nested_rows import Unfit, row_keys, some_rows, taken_apart
 from hotlap.lever.random_state import random_states
 from hotlap.lever.row_memory import RowMemory
@@ -41,6 +41,7 @@ class Recalled:
         self._real = type(module).forward
         self._target = target
         self._memory: RowMemory | None = RowMemory(most_bytes)
+        self._prints = WeightsPrint()
         self._weights: list[Any] | None = None
         self._proved = 0
         self._since_proof = 0
@@ -142,7 +143,7 @@ class Recalled:
         taken_apart(given, tensors)
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
             return None
-        weights = weights_print(module)
+        weights = self._prints.take(module)
         if self._weights is not None and weights != self._weights:
             raise Unfit("its weights changed")
         self._weights = weights

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
-from hotlap.lever.fingerprints import weights_print
+from hotlap.lever.fingerprints import WeightsPrint
 from hotlap.lever.knob import Knob
 from hotlap.lever.nested_rows import Unfit
 
@@ -152,7 +152,8 @@ def _weights(module: nn.Module) -> _Weights:
 
 
 def _bits(module: nn.Module) -> list[Any]:
-    return [bits for _, bits in weights_print(module, buffers=False)]
+    _, bits = WeightsPrint(buffers=False).take(module)
+    return list(bits)
 
 
 def _is_narrow(module: nn.Module) -> bool:

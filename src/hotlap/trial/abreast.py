@@ -14,7 +14,7 @@ from typing import Literal
 
 from hotlap.records.rows import Step
 from hotlap.records.seed_proof import Stop
-from hotlap.trial import design, marks, neighbours
+from hotlap.trial import design, neighbours
 from hotlap.trial.arm import Arm
 from hotlap.trial.awake import awake_s
 from hotlap.trial.budget import Budget
@@ -203,7 +203,7 @@ class _Abreast:
         if self.cycle.steps == 1:
             self.cycle = find_cycle(self.rows("baseline"))
         going = [label for label in self.open() if self.steps(label)]
-        dropped = max(marks.dropped(arm, self.runner.budget) for arm in self.arms.values())
+        dropped = self.runner.budget.drop_steps
         share, least = min(self.share(x, dropped) for x in going), self.cycle.whole(1, dropped)
         return max(map(self.work, going)) + max(share, least * max(self.each.values()))
 

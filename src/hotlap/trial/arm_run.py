@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from hotlap.records.rows import Event, Step
 from hotlap.records.seed_proof import ArmRun, Stop
 from hotlap.records.trials import Window
-from hotlap.trial import marks
 from hotlap.trial.abreast import ArmEnd
 from hotlap.trial.arm import Arm
 from hotlap.trial.awake import awake_s
@@ -70,8 +69,7 @@ def windows(arms: dict[str, Arm], turns: Sequence[Turn], cycle: int) -> list[Win
         arm = arms[turn.arm]
         trainer = arm.poll()
         if trainer is not None:
-            drop = marks.dropped(arm, budget)
-            found.append(to_window(turn, trainer.steps, drop, least, budget.neighbour_cores, cycle))
+            found.append(to_window(turn, trainer.steps, budget.drop_steps, least, budget.neighbour_cores, cycle))
     return found
 
 

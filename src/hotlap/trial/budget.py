@@ -36,9 +36,7 @@ class Budget:
     cycle_steps: int = 1
     """A window holds a multiple of so many steps: its pauses come round after them (:mod:`hotlap.trial.pauses`)."""
     drop_steps: int = 2
-    """Steps left out after a thaw, before what the loader had prefetched."""
-    drop_prefetched: int = 8
-    """Most steps left out because the loader's queue had filled up while the arm was frozen."""
+    """Steps left out after a thaw. The loader's queue holds what it held: its processes stand still, too."""
     first_step_s: float = 180.0
     """Launch to first step; an arm that takes longer has failed."""
     warmup_s: float = 30.0

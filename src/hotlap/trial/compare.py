@@ -13,7 +13,7 @@ from hotlap.trial.budget import Budget
 from hotlap.trial.periodic import PeriodicStats, gather
 from hotlap.trial.progress import OnProgress, nowhere
 from hotlap.trial.runner import ArmEnded, Runner
-from hotlap.trial.windows import Turn, to_window
+from hotlap.trial.windows import Turn, openings, to_window
 
 __all__ = ["Budget", "MakeInterval", "compare"]
 
@@ -124,7 +124,7 @@ class _Comparison:
             label = design.order(number, self.budget.candidate_first)
             try:
                 self.freeze_other(label)
-                self.turns.append(self.runner.turn(self.arms[label], label, self.drop(label), latest, self.note()))
+                self.turns.append(self.runner.turn(self.arms[label], label, latest, self.note()))
             except ArmEnded as ended:
                 if not ended.finished or not self.restarts[label] or time.monotonic() > until:
                     raise
@@ -175,19 +175,16 @@ class _Comparison:
         for arm in self.arms.values():
             arm.freeze()
 
-    def drop(self, label: str) -> int:
-        """Steps to leave out after a thaw."""
-        return marks.dropped(self.arms[label], self.budget)
-
     def steps(self, label: str) -> list[Step]:
         return [row for run in self.arms[label].trainers() for row in run.steps]
 
     def windows(self) -> list[Window]:
         """All turns so far, as windows; made anew each time, since rows are written late."""
         steps = {label: self.steps(label) for label in self.arms}
-        drop = {label: self.drop(label) for label in self.arms}
-        least, cycle = self.budget.window_steps, self.budget.cycle_steps
-        return [to_window(t, steps[t.arm], drop[t.arm], least, self.neighbour_cores, cycle) for t in self.turns]
+        opening = {label: {row.t for row in openings(rows)} for label, rows in steps.items()}
+        budget, load = self.budget, self.neighbour_cores
+        drop, least, cycle = budget.drop_steps, budget.window_steps, budget.cycle_steps
+        return [to_window(t, steps[t.arm], drop, least, load, cycle, opening[t.arm]) for t in self.turns]
 
     def periodic(self) -> PeriodicStats:
         events = {label: [e for run in arm.trainers() for e in run.events] for label, arm in self.arms.items()}

@@ -6,14 +6,12 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hotlap.records.rows import Mark
 from hotlap.trial.arm import Arm
-from hotlap.trial.budget import Budget
-from hotlap.trial.windows import prefetched
 
-__all__ = ["NOTHING_YET", "changes", "common_losses", "dropped", "loader", "losses", "verdict"]
+__all__ = ["NOTHING_YET", "changes", "common_losses", "losses", "verdict"]
 
 Verdict = Literal["failed", "no-effect", "refused"]
 NOTHING_YET = "it found nothing to change"
@@ -63,20 +61,6 @@ def changes(candidate: Arm, incumbent: Arm) -> int:
     """How many things the levers on trial have changed."""
     words = last_words(candidate)
     return sum(mark.count for lever in on_trial(candidate, incumbent) for mark in words.get(lever, []))
-
-
-def loader(arm: Arm) -> dict[str, Any] | None:
-    """How the training loader was set up, as last seen."""
-    trainer = arm.poll()
-    if trainer is None:
-        return None
-    found = [s.value for s in trainer.settings if s.name == "loader" and s.value.get("training") is not False]
-    return found[-1] if found else None
-
-
-def dropped(arm: Arm, budget: Budget) -> int:
-    """Steps to leave out after a thaw: the first ones, and those whose batches were fetched while it stood still."""
-    return budget.drop_steps + prefetched(loader(arm), budget.drop_prefetched)
 
 
 def losses(arm: Arm) -> list[float]:

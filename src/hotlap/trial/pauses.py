@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from hotlap.records.rows import Step
-from hotlap.trial.windows import steady_ns
+from hotlap.trial.windows import openings, steady_ns
 
 __all__ = ["Cycle", "find_cycle"]
 
@@ -59,10 +59,13 @@ def find_cycle(steps: Sequence[Step]) -> Cycle:
     """
     first = steps[:WITHIN]
     times = [steady_ns(row) / 1e9 for row in first]
+    opening = {row.t for row in openings(first)}  # accounted for by itself
     if len(times) <= LEAST_STEPS or any(row.n != 1 for row in first):
         return Cycle()
     usual = statistics.median(times)
-    pauses = [i for i, time in enumerate(times) if i and time > PAUSE * usual]  # the first step warms up
+    pauses = [
+        i for i, time in enumerate(times) if i and time > PAUSE * usual and first[i].t not in opening
+    ]  # the first step warms up
     gaps = Counter(b - a for a, b in combinations(pauses[-MOST:], 2))
     if not gaps:
         return Cycle()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotlap.records.rows import Event, Step
 from hotlap.trial.cadence import rates_per_sample
+from hotlap.trial.windows import openings, steady_ns
 
 __all__ = ["ARMS", "KINDS", "PeriodicStats", "gather"]
 
@@ -69,16 +71,46 @@ class PeriodicStats:
         return result
 
 
-def _durations(events: Sequence[Event], live: Sequence[tuple[int, int | None]]) -> dict[str, list[float]]:
+def _durations(
+    events: Sequence[Event], steps: Sequence[Step], live: Sequence[tuple[int, int | None]]
+) -> dict[str, list[float]]:
     """Seconds per event, by kind. An event that a freeze fell into tells nothing; neither does the very first epoch."""
     found: dict[str, list[float]] = {}
+    opening = _Opening(steps, live)
     for event in events:
         early = event.w if event.kind == "loader_start" else 0  # noticed at its end
         begin, end = event.t - early, event.t - early + event.w
-        whole = any(t <= begin and (f is None or end <= f) for t, f in live)
-        if event.kind in KINDS and whole and not (event.kind == "loader_start" and event.i == 0):
-            found.setdefault(KINDS[event.kind], []).append(event.w / 1e9)
+        if event.kind not in KINDS or not _whole(begin, end, live) or (event.kind == "loader_start" and event.i == 0):
+            continue
+        more_s = opening.more_s(event) if event.kind == "loader_start" else 0.0
+        if more_s is not None:
+            found.setdefault(KINDS[event.kind], []).append(event.w / 1e9 + more_s)
     return found
+
+
+def _whole(begin: int, end: int, live: Sequence[tuple[int, int | None]]) -> bool:
+    return any(t <= begin and (frozen is None or end <= frozen) for t, frozen in live)
+
+
+class _Opening:
+    """What the steps that open an epoch take beyond the others, besides the start of the loader itself."""
+
+    def __init__(self, steps: Sequence[Step], live: Sequence[tuple[int, int | None]]) -> None:
+        self._live = live
+        self._rows = openings(steps)
+        self._ends = [row.t + row.w for row in self._rows]
+        opening = {row.t for row in self._rows}
+        others = [steady_ns(row) / row.n for row in steps if row.t not in opening]
+        self._usual_ns = statistics.median(others) if opening else 0
+
+    def more_s(self, event: Event) -> float | None:
+        """Of the step that an epoch's start fell into; None: it is not over, or a freeze fell into it."""
+        if not self._rows:
+            return 0.0
+        at = bisect_left(self._ends, event.t)
+        if at == len(self._rows) or not _whole(self._rows[at].t, self._ends[at], self._live):
+            return None
+        return (steady_ns(self._rows[at]) - self._usual_ns) / 1e9
 
 
 def gather(
@@ -91,7 +123,7 @@ def gather(
 
     else the baseline's own. An arm that never saw a kind gets the other one's mean, and a note says so.
     """
-    durations = {arm: _durations(events[arm], live[arm]) for arm in ARMS}
+    durations = {arm: _durations(events[arm], steps[arm], live[arm]) for arm in ARMS}
     n_steps = sum(row.n for row in steps["baseline"])
     if rates is None:
         rates = {

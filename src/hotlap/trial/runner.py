@@ -10,7 +10,7 @@ from hotlap.trial import design, neighbours
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.progress import OnProgress, Progress
-from hotlap.trial.windows import Turn
+from hotlap.trial.windows import Turn, kept_steps, openings
 
 __all__ = ["ArmEnded", "Runner"]
 
@@ -123,27 +123,37 @@ class Runner:
                 return f"{arm.spec.name}: step time still falling after {self.budget.warmup_s:.0f} s of warm-up"
             self.look(arm, "warm-up")
 
-    def turn(self, arm: Arm, label: str, drop: int, until: float, note: str = "") -> Turn:
+    def turn(self, arm: Arm, label: str, until: float, note: str = "") -> Turn:
         """Let an arm run for one turn: its time, and until enough steps were seen or ``until`` (monotonic seconds).
 
         It is left running: whoever is next freezes it.
         """
         thawed = arm.frozen
-        dropped = drop if thawed else 0
+        dropped = self.budget.drop_steps if thawed else 0
         self.go_on(arm)
         trainer = arm.poll()
         step_s = design.typical_step_s(trainer.steps) if trainer is not None else 0.0
         lasts = design.turn_s(step_s, dropped, self.budget)
-        wanted = arm.steps_done() + dropped + 1 + self.budget.window_steps
         before = neighbours.look(arm.cpu_s())
         began = time.monotonic()
         begin = time.monotonic_ns()
         while True:
             now = time.monotonic()
-            if now - began >= lasts and (arm.steps_done() >= wanted or now >= until):
-                break
+            if now - began >= lasts:
+                counted = self._counted(arm, begin, thawed)
+                if counted >= self.budget.window_steps or now >= until:
+                    break
             self.look(arm, "measure", note)
         load = neighbours.between(before, neighbours.look(arm.cpu_s()))
         end = time.monotonic_ns()
         taken, idle = (load.others, load.idle) if load is not None else (None, None)
         return Turn(label, begin, end, thawed, taken, idle)
+
+    def _counted(self, arm: Arm, begin: int, thawed: bool) -> int:
+        """Steps since ``begin`` that a window will hold."""
+        trainer = arm.poll()
+        if trainer is None:
+            return 0
+        so_far = Turn("", begin, time.monotonic_ns(), thawed)
+        opening = {row.t for row in openings(trainer.steps)}
+        return sum(row.n for row in kept_steps(so_far, trainer.steps, self.budget.drop_steps, opening))

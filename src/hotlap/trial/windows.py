@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
 
 from hotlap.records.rows import PHASES, Step
 from hotlap.records.trials import Window
 
-__all__ = ["Turn", "prefetched", "steady_ns", "to_window", "whole_steps"]
+__all__ = ["Turn", "kept_steps", "openings", "steady_ns", "to_window", "whole_steps"]
+SHORT_EPOCH = 4
+"""Steps; where epochs are shorter, opening one is a part of every window."""
 
 LEFT_OUT = (PHASES.index("validation"), PHASES.index("checkpoint"))
 
@@ -22,7 +24,7 @@ class Turn:
     begin: int
     end: int
     thawed: bool
-    """Whether the arm had been frozen just before (its loader's queue is full, so the first steps are left out)."""
+    """Whether the arm had been frozen just before (the first steps are left out)."""
     neighbours: float | None = None
     """Cores that others took meanwhile; None: not known."""
     idle: float | None = None
@@ -32,6 +34,17 @@ class Turn:
 def steady_ns(row: Step) -> int:
     """Wall nanoseconds of a row without validation, checkpoints and the start of an epoch."""
     return max(0, row.w - sum(row.p[i] or 0 for i in LEFT_OUT) - row.lo)
+
+
+def openings(steps: Sequence[Step]) -> list[Step]:
+    """The rows of one step that an epoch begins with; none where epochs are shorter than ``SHORT_EPOCH`` steps.
+
+    The loader's processes start and fill their queue beside such a step, so that it takes longer by more than the wait
+    for its batch: the whole of it belongs to the start of the epoch (:mod:`hotlap.trial.periodic`), and not to a
+    window, which may hold such a step or not.
+    """
+    found = [row for row in steps if row.n == 1 and row.lo_n]
+    return found if SHORT_EPOCH * len(found) <= sum(row.n for row in steps) else []
 
 
 def whole_steps(steps: Sequence[Step], begin: int, end: int) -> list[Step]:
@@ -45,28 +58,26 @@ def whole_steps(steps: Sequence[Step], begin: int, end: int) -> list[Step]:
     return found[::-1]
 
 
-def prefetched(loader: dict[str, Any] | None, most: int) -> int:
-    """Batches that loader workers can have ready, at most ``most``."""
-    if not loader:
-        return 0
-    workers = int(loader.get("num_workers") or 0)
-    return min(most, workers * int(loader.get("prefetch_factor") or 2)) if workers else 0
+def kept_steps(turn: Turn, steps: Sequence[Step], drop: int, opening: AbstractSet[int] = frozenset()) -> list[Step]:
+    """The rows of a turn that count: neither those right after a thaw nor those, by their start, that open an epoch."""
+    kept, passed = [], 0
+    for row in whole_steps(steps, turn.begin, turn.end):
+        if (not turn.thawed or passed >= drop) and row.t not in opening:
+            kept.append(row)
+        passed += row.n
+    return kept
 
 
 def to_window(
-    turn: Turn, steps: Sequence[Step], drop: int, least: int, neighbour_cores: float, cycle: int = 1
-) -> Window:
+    turn: Turn, steps: Sequence[Step], drop: int, least: int, neighbour_cores: float, cycle: int = 1,
+    opening: AbstractSet[int] = frozenset(),
+) -> Window:  # fmt: skip
     """What a turn amounts to. ``drop``: steps left out after a thaw; fewer than ``least`` steps do not count.
 
-    ``cycle``: whole multiples of so many steps count, the last ones beyond them are left out.
+    ``cycle``: whole multiples of so many steps count, the last ones beyond them are left out. ``opening``: starts of
+    the rows that open an epoch, which do not count.
     """
-    inside = whole_steps(steps, turn.begin, turn.end)
-    kept = []
-    passed = 0
-    for row in inside:
-        if not turn.thawed or passed >= drop:
-            kept.append(row)
-        passed += row.n
+    kept = kept_steps(turn, steps, drop, opening)
     count = sum(row.n for row in kept)
     while count > cycle and count % cycle:
         count -= kept.pop().n

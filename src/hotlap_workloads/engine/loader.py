@@ -52,7 +52,7 @@ class _RestOfEpoch:
 
 
 class Feeder:
-    """Makes the batches of each epoch. One DataLoader for the whole training where workers persist."""
+    """Makes the batches of each epoch, by one DataLoader for the whole training."""
 
     def __init__(self, task: Task, settings: EngineSettings, ranks: Ranks, device: torch.device) -> None:
         self._task, self._settings, self._ranks, self._device = task, settings, ranks, device
@@ -67,7 +67,7 @@ class Feeder:
     def open(self, position: Position, batch_size: int) -> Iterator[Any]:
         """The batches of the rest of the epoch."""
         self._sampler.batches = self.batches(position, batch_size)
-        if self._loader is None or not self._settings.persistent_workers:
+        if self._loader is None:
             self._loader = self._make()
         batches = iter(self._loader)
         count = 0 if self._settings.workers else self._settings.batches_ahead

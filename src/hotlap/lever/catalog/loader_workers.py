@@ -110,11 +110,8 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 
 def check(setting: Setting, machine: Machine) -> str | None:
-    """Types, and no more workers than four per core."""
-    wrong = check_setting(setting, _RULES)
-    if wrong is None and setting["workers"] > 4 * machine.cores:
-        return f"workers is {setting['workers']}, expected at most {4 * machine.cores} on {machine.cores} cores."
-    return wrong
+    """Types and ranges. As many workers as the script has are allowed on any machine: only they stay alive."""
+    return check_setting(setting, _RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:
