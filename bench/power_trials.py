@@ -14,11 +14,12 @@ import numpy as np
 from power_noise import Noise
 
 from hotlap.lap import launches as lap_launches
+from hotlap.lap.incumbent import SEARCH_UNTIL
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question, windows_of
 from hotlap.lap.options import Options
 from hotlap.lap.prove import FIRST_S, LAUNCHES_UNTIL
-from hotlap.lap.search import MEASURE_S, SEARCH_UNTIL
+from hotlap.lap.search import MEASURE_S
 from hotlap.lap.session import MOST_LENT
 from hotlap.plan.choose import choose
 from hotlap.proof.speedup import LEVEL, STEERING_LEVEL, ratio_interval

@@ -11,7 +11,7 @@ import pytest
 
 from hotlap.lap import speedup as lap
 from hotlap.lap.fall_back import EXTRA_S, fall_back, suspect
-from hotlap.lap.search import Search
+from hotlap.lap.incumbent import Search
 from hotlap.lap.speedup import Outcome
 from hotlap.records.findings import Roof
 from hotlap.records.plan import Move

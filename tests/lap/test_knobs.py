@@ -13,11 +13,11 @@ import pytest
 
 from hotlap.lap import measure as measuring
 from hotlap.lap import search as module
+from hotlap.lap.incumbent import Search
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question
 from hotlap.lap.options import Options, Silent
 from hotlap.lap.prove import _told_in_samples
-from hotlap.lap.search import Search
 from hotlap.lap.session import Session
 from hotlap.lever.contract import Gain
 from hotlap.plan.choose import choose

@@ -9,7 +9,8 @@ import pytest
 
 from hotlap.lap import search as module
 from hotlap.lap.caches import relieved, replaced
-from hotlap.lap.search import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search, search
+from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
+from hotlap.lap.search import search
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
 from hotlap.records.plan import Move

@@ -38,6 +38,8 @@ class Baseline:
 
     arm: Arm
     findings: Findings
+    start_s: float = 0.0
+    """From the launch to the end of the first step."""
 
 
 def run_baseline(session: Session) -> Baseline:
@@ -52,7 +54,8 @@ def run_baseline(session: Session) -> Baseline:
     longest = max(LEAST_S, options.budget_s * BASELINE_SHARE)
     wanted = options.steps or MIN_STEPS
     outcome = run_until(arm, budget, steps=wanted, seconds=longest, on_progress=session.on_progress)
-    ran = outcome.wall_s - (outcome.startup_s or 0.0)
+    start_s = outcome.startup_s
+    ran = outcome.wall_s - (start_s or 0.0)
     if outcome.status == "enough" and options.steps is None:
         if ran < LEAST_S:
             outcome = run_until(arm, budget, seconds=LEAST_S - ran, on_progress=session.on_progress)
@@ -75,7 +78,7 @@ def run_baseline(session: Session) -> Baseline:
             f"The script's output is in {arm.spec.output}. Hotlap watches `optimizer.step()` in Python processes below "
             "the command; `python -I`/`-E` closes that door.",
         )
-    return Baseline(arm, findings)
+    return Baseline(arm, findings, start_s or 0.0)
 
 
 def check_baseline(trial: Trial) -> None:

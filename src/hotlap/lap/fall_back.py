@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.caches import REPLAY_BATCHES
-from hotlap.lap.search import Search
+from hotlap.lap.incumbent import Search
 from hotlap.lap.session import Session
 from hotlap.records.plan import Move
 from hotlap.records.trials import Trial

@@ -7,10 +7,10 @@ from dataclasses import replace
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.caches import REPLAY_BATCHES, warm_steps
+from hotlap.lap.incumbent import Search
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.roof import measure_roof
-from hotlap.lap.search import Search
 from hotlap.lap.session import Session
 from hotlap.proof.equal_samples import Equal, at_equal_samples
 from hotlap.proof.verdict import prove, strictness

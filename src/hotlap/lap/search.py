@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
-from hotlap.lap.baseline import Baseline, check_baseline, rediagnose
+from hotlap.lap.baseline import Baseline, check_baseline
 from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
-from hotlap.lap.headroom import no_room_beside, too_full
+from hotlap.lap.headroom import too_full
+from hotlap.lap.incumbent import Search, give_way, keep
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
+from hotlap.lap.together import few_trials, lot, try_together, try_without_least
 from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
 from hotlap.plan.knob_walk import knob_candidates, left_out
@@ -21,15 +22,10 @@ from hotlap.records.knob import Knob
 from hotlap.records.plan import Move
 from hotlap.records.trials import OF_BASELINE, TOO_FEW, LeverResult, Trial
 from hotlap.report import units
-from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 
-__all__ = ["Search", "search"]
+__all__ = ["search"]
 
-SEARCH_UNTIL = 0.6
-"""Share of the budget by which the search ends; the rest is for the proof."""
-EMPTY_HANDED_UNTIL = 0.7
-"""The same while nothing was kept: there is nothing to prove yet, and two launches more can still be proof enough."""
 MEASURE_S = 14.0
 """At most; most comparisons are settled long before."""
 CLOSE_TO_ROOF = 0.97
@@ -43,30 +39,6 @@ BEFORE_KNOBS = 1.1
 """A lever that promises more than this goes before the user's knobs: it changes less."""
 
 
-@dataclass
-class Search:
-    """Where the search stands: the plan so far, its arm, and what was tried."""
-
-    incumbent: Arm
-    findings: Findings
-    moves: list[Move] = field(default_factory=list)
-    results: list[LeverResult] = field(default_factory=list)
-    trials: list[Trial] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
-    cumulative: float = 1.0
-    tried: set[tuple[str, str]] = field(default_factory=set)
-    undecided: dict[tuple[str, str], LeverResult] = field(default_factory=dict)
-    """What the first trial said where it could not tell: such a lever is tried a second time, if there is time."""
-    notes: list[str] = field(default_factory=list)
-    replayed: bool = False
-    """Whether the incumbent trains on the replayed first batches of its epoch."""
-
-    @property
-    def until(self) -> float:
-        """Share of the budget by which the search ends."""
-        return SEARCH_UNTIL if self.moves else EMPTY_HANDED_UNTIL
-
-
 def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof | None) -> Search:
     """Try levers one by one until none pays, the roof is reached or the budget's share is spent."""
     session.stage = "levers"
@@ -75,6 +47,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
     knobs, refused = usable(session, findings)
     state.refused += refused
+    _together(session, baseline, state, roof, knobs)
     while session.left_s(state.until) > MEASURE_S / 3:
         found = _still_worth(state, roof, _promising(session, state, knobs))
         if not found:
@@ -91,6 +64,16 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     state.notes += left_out(knobs, state.results, state.tried)
     state.refused += _no_time_for(session, state, roof)
     return state
+
+
+def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> None:
+    """All at once, where one by one would leave most of them untried."""
+    found = lot(_still_worth(state, roof, _promising(session, state, knobs)))
+    if len(found) < 2 or not few_trials(session, baseline, state, len(found), MEASURE_S):
+        return
+    try_together(session, baseline, state, found, min(MEASURE_S, session.left_s(state.until)))
+    if session.left_s(state.until) > MEASURE_S / 3:
+        try_without_least(session, baseline, state, found, min(MEASURE_S, session.left_s(state.until)))
 
 
 def _still_worth(state: Search, roof: Roof | None, found: list[Candidate]) -> list[Candidate]:
@@ -163,8 +146,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     if kept:
         assert trial.interval is not None
         if feeder is not None:
-            _gives_way(state, feeder, f"it paid, and {candidate.lever} in its place is {units.ratio(ratio)} as fast")
-        _keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))
+            give_way(state, feeder, f"it paid, and {candidate.lever} in its place is {units.ratio(ratio)} as fast")
+        keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))
         state.cumulative *= ratio
         state.replayed = bool(replay)
     else:
@@ -209,30 +192,10 @@ def _try_without(session: Session, baseline: Baseline, state: Search, feeder: Mo
         session.discard(arm)
         return
     faster = units.ratio(trial.interval.ratio)
-    _gives_way(state, feeder, f"it paid, and with {cache} the step is {faster} as fast without it")
+    give_way(state, feeder, f"it paid, and with {cache} the step is {faster} as fast without it")
     state.cumulative *= trial.interval.ratio
-    _keep(session, baseline, state, arm, moves)
+    keep(session, baseline, state, arm, moves)
     session.listener.line(f"  {feeder.lever}  {faster} without it, now that there is {cache}: put back")
-
-
-def _gives_way(state: Search, move: Move, why: str) -> None:
-    state.moves = [m for m in state.moves if m is not move]
-    for number, result in enumerate(state.results):
-        if result.kept and result.id == move.lever:
-            state.results[number] = replace(result, kept=False, reason=f"{result.reason}: {why}", cumulative=None)
-
-
-def _keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:
-    """The plan is ``moves`` from now on, and ``arm`` runs it."""
-    old, state.incumbent, state.moves = state.incumbent, arm, moves
-    now, roof = rediagnose(session, arm), baseline.findings.roof
-    if now is not None and roof is not None:
-        now = replace(now, roof=replace(roof, share=roof.step_s / now.throughput.step_s))
-    state.findings = now or state.findings
-    if old is not baseline.arm:
-        session.discard(old)
-    elif no_room_beside(session, old, arm):
-        old.stop()  # it starts again for the proof
 
 
 def _undecided(trial: Trial) -> bool:

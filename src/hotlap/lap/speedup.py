@@ -10,10 +10,11 @@ from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, Unmeasurable, check_baseline, run_baseline
 from hotlap.lap.confirm import confirm
 from hotlap.lap.fall_back import fall_back
+from hotlap.lap.incumbent import Search
 from hotlap.lap.options import Listener, Options
 from hotlap.lap.prove import final_proof, nothing_changed
 from hotlap.lap.roof import measure_roof
-from hotlap.lap.search import Search, search
+from hotlap.lap.search import search
 from hotlap.lap.session import Session
 from hotlap.plan.file import dump_plan
 from hotlap.plan.knobs import by_hand

@@ -131,7 +131,7 @@ def _ladder(report: Report, width: int) -> Iterable[Text]:
         yield _rung(" ", "baseline", "", "", cells, width)
     for lever in report.levers:
         yield lever_line(report, lever, width)
-        if not lever.kept and lever.reason:
+        if lever.reason and not (lever.kept and lever.measured):
             yield from wrapped(words.reason(lever), width, " " * 6, "dim")
     for lever_id, reason in report.refused:
         yield from wrapped(f"{lever_id}, not tried: {report.brief(reason)}", width, "   ", "dim")

@@ -11,7 +11,7 @@ from typing import Literal
 from hotlap.records.rows import Mark
 from hotlap.trial.arm import Arm
 
-__all__ = ["NOTHING_YET", "changes", "common_losses", "losses", "verdict"]
+__all__ = ["NOTHING_YET", "changes", "common_losses", "losses", "took_hold", "verdict"]
 
 Verdict = Literal["failed", "no-effect", "refused"]
 NOTHING_YET = "it found nothing to change"
@@ -41,8 +41,9 @@ def verdict(candidate: Arm, incumbent: Arm) -> tuple[Verdict, str] | None:
     A lever that treats validation or checkpoints (``ArmSpec.waits_for``) has nothing to change before the first one.
     """
     words = last_words(candidate)
-    said = [mark for lever in on_trial(candidate, incumbent) for mark in words.get(lever, [])]
-    if not said or any(mark.state == "applied" or mark.count for mark in said if mark.state != "failed"):
+    levers = on_trial(candidate, incumbent)
+    said = [mark for lever in levers for mark in words.get(lever, [])]
+    if not said or levers & took_hold(candidate):
         return None
     for state in ("failed", "refused"):
         for mark in said:
@@ -55,6 +56,15 @@ def verdict(candidate: Arm, incumbent: Arm) -> tuple[Verdict, str] | None:
 
 def _kinds(arm: Arm) -> set[str]:
     return {e.kind for run in arm.trainers() for e in run.events if e.kind in ("validation", "checkpoint")}
+
+
+def took_hold(arm: Arm) -> set[str]:
+    """The levers that have changed something in one process or another."""
+    return {
+        lever
+        for lever, said in last_words(arm).items()
+        if any(mark.state == "applied" or mark.count for mark in said if mark.state != "failed")
+    }
 
 
 def changes(candidate: Arm, incumbent: Arm) -> int:

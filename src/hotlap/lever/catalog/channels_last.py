@@ -89,6 +89,7 @@ def apply(target: Target, setting: Setting) -> None:
         if not any(isinstance(m, torch.nn.Conv2d | torch.nn.ConvTranspose2d) for m in module.modules()):
             return
         if _optimizer_forbids(module):
+            target.unfit("its optimizer has momentum already (a training that was resumed), or is fused on a CPU")
             return
 
         def lay_out(last: Any) -> None:

@@ -1,0 +1,65 @@
+"""The plan so far and the arm that runs it: where a search stands, and how a measured move enters or leaves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from hotlap.lap.baseline import Baseline, rediagnose
+from hotlap.lap.headroom import no_room_beside
+from hotlap.lap.session import Session
+from hotlap.records.findings import Findings
+from hotlap.records.plan import Move
+from hotlap.records.trials import LeverResult, Trial
+from hotlap.trial.arm import Arm
+
+__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Search", "give_way", "keep"]
+
+SEARCH_UNTIL = 0.6
+"""Share of the budget by which the search ends; the rest is for the proof."""
+EMPTY_HANDED_UNTIL = 0.7
+"""The same while nothing was kept: there is nothing to prove yet, and two launches more can still be proof enough."""
+
+
+@dataclass
+class Search:
+    """Where the search stands: the plan so far, its arm, and what was tried."""
+
+    incumbent: Arm
+    findings: Findings
+    moves: list[Move] = field(default_factory=list)
+    results: list[LeverResult] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    cumulative: float = 1.0
+    tried: set[tuple[str, str]] = field(default_factory=set)
+    undecided: dict[tuple[str, str], LeverResult] = field(default_factory=dict)
+    """What the first trial said where it could not tell: such a lever is tried a second time, if there is time."""
+    notes: list[str] = field(default_factory=list)
+    replayed: bool = False
+    """Whether the incumbent trains on the replayed first batches of its epoch."""
+
+    @property
+    def until(self) -> float:
+        """Share of the budget by which the search ends."""
+        return SEARCH_UNTIL if self.moves else EMPTY_HANDED_UNTIL
+
+
+def give_way(state: Search, move: Move, why: str) -> None:
+    """A move that was kept leaves the plan; its result says why."""
+    state.moves = [m for m in state.moves if m is not move]
+    for number, result in enumerate(state.results):
+        if result.kept and result.id == move.lever:
+            state.results[number] = replace(result, kept=False, reason=f"{result.reason}: {why}", cumulative=None)
+
+
+def keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:
+    """The plan is ``moves`` from now on, and ``arm`` runs it."""
+    old, state.incumbent, state.moves = state.incumbent, arm, moves
+    now, roof = rediagnose(session, arm), baseline.findings.roof
+    if now is not None and roof is not None:
+        now = replace(now, roof=replace(roof, share=roof.step_s / now.throughput.step_s))
+    state.findings = now or state.findings
+    if old is not baseline.arm:
+        session.discard(old)
+    elif no_room_beside(session, old, arm):
+        old.stop()  # it starts again for the proof

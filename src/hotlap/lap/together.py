@@ -1,0 +1,132 @@
+"""Several levers in one trial, where a script starts too slowly for one trial each.
+
+A trial of a lever takes the start of a process and its warm-up before the first window. Where the budget holds fewer of
+these than there are levers that promise something, most would never be tried; and the gain of all of them together is
+easier to tell from noise than that of each. What no lever of the lot is to be thanked for alone, the result says; with
+the time that is left, the one that promises least is taken away again, to see whether it is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotlap.lap.baseline import Baseline
+from hotlap.lap.caches import REPLAY_BATCHES, WHOLE, needs_replay, warm_steps
+from hotlap.lap.headroom import too_full
+from hotlap.lap.incumbent import Search, give_way, keep
+from hotlap.lap.measure import Question, measure
+from hotlap.lap.session import Session
+from hotlap.lever.registry import levers
+from hotlap.plan.choose import choose
+from hotlap.plan.match import Candidate, canonical
+from hotlap.records.plan import Move
+from hotlap.records.trials import LeverResult
+from hotlap.report import units
+from hotlap.trial.marks import took_hold
+
+__all__ = ["few_trials", "lot", "try_together", "try_without_least"]
+
+FEW = 4
+"""With so many trials, one by one is the better way: each lever is measured by itself."""
+WARM_UP_S = 3.0
+"""Warm-up of an arm in a search, as a rule."""
+
+
+def few_trials(session: Session, baseline: Baseline, state: Search, wanted: int, measure_s: float) -> bool:
+    """Whether the budget holds too few trials for ``wanted`` levers, one by one."""
+    each_s = baseline.start_s + WARM_UP_S + measure_s
+    return int(session.left_s(state.until) / each_s) < min(FEW, wanted)
+
+
+def lot(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """What can be on together, best first: no knobs (they are the user's), nothing that conflicts with one before it,
+    nothing whose start takes longer than the trial saves, nothing that waits for validation or a checkpoint."""
+    known = levers()
+    found: list[Candidate] = []
+    for candidate in candidates:
+        if candidate.is_knob or candidate.gain.startup_s or candidate.lever == WHOLE:
+            continue
+        own = known[candidate.lever]
+        if all(c.split("-")[0] in ("validation", "checkpoint") for c in own.TREATS):
+            continue
+        if any(c.lever == own.ID or c.lever in own.CONFLICTS or own.ID in known[c.lever].CONFLICTS for c in found):
+            continue
+        found.append(candidate)
+    return found
+
+
+def try_together(
+    session: Session, baseline: Baseline, state: Search, candidates: Sequence[Candidate], seconds: float
+) -> None:
+    """One trial of all ``candidates``. Those that took hold are kept where it paid; else all are left to be tried one
+    by one."""
+    replay = REPLAY_BATCHES if any(needs_replay(c.lever, state.findings) for c in candidates) else 0
+    moves = [Move(c.lever, c.setting, c.preserves) for c in candidates]  # type: ignore[arg-type]
+    arm = session.arm("together", moves=moves, replay_batches=replay)
+    names = ", ".join(c.lever for c in candidates)
+    session.stage = f"try {len(candidates)} levers together"
+    session.listener.line(f"  together: {names}")
+    warm = 0 if replay else warm_steps(moves, state.findings)
+    trial = measure(session, state.incumbent, arm, Question("together", seconds, warm_steps=warm))
+    state.trials.append(trial)
+    choice, held = choose(trial), took_hold(arm)
+    kept = [(c, m) for c, m in zip(candidates, moves, strict=True) if c.lever in held]
+    full = too_full(session, state.incumbent, arm) if choice.kept else None
+    if not choice.kept or trial.interval is None or not kept or full is not None:
+        session.discard(arm)
+        session.listener.line(f"  together: {full or choice.reason}; they are tried one by one")
+        return
+    state.tried |= {(c.lever, canonical(c.setting)) for c, _ in kept}
+    state.cumulative *= trial.interval.ratio
+    state.replayed = bool(replay)
+    keep(session, baseline, state, arm, [m for _, m in kept])
+    base = baseline.findings.throughput.samples_per_s
+    reason = choice.reason if len(kept) == 1 else f"not measured by itself: {len(kept)} levers together {choice.reason}"
+    for c, _ in kept:
+        last = c is kept[-1][0]
+        state.results.append(
+            LeverResult(
+                id=c.lever,
+                setting=c.setting,
+                preserves=c.preserves,
+                predicted=c.predicted,
+                measured=trial.interval if len(kept) == 1 else None,
+                kept=True,
+                reason=choice.reason
+                if len(kept) == 1
+                else f"not by itself: {len(kept)} levers together {choice.reason}",
+                samples_per_s=None if base is None or not last else base * state.cumulative,
+                cumulative=state.cumulative if last else None,
+            )
+        )
+    session.listener.line(f"+ together  {units.ratio(trial.interval.ratio)}: {', '.join(c.lever for c, _ in kept)}")
+    if len(kept) > 1:
+        state.notes.append(
+            f"{len(kept)} levers were tried in one trial, since the script takes {units.seconds(baseline.start_s)} to "
+            "its first step: a larger --budget measures each by itself."
+        )
+
+
+def try_without_least(
+    session: Session, baseline: Baseline, state: Search, together: Sequence[Candidate], seconds: float
+) -> None:
+    """Take the lever of the lot away that promises least, and keep it away if it is not missed."""
+    least = min(together, key=lambda c: c.predicted)
+    move = next((m for m in state.moves if m.lever == least.lever and m.gain is None), None)
+    if move is None or len(state.moves) < 2:
+        return
+    moves = [m for m in state.moves if m is not move]
+    session.stage = f"try without {least.lever}"
+    replay = REPLAY_BATCHES if state.replayed else 0
+    arm = session.arm(f"without-{least.lever}", moves=moves, replay_batches=replay)
+    warm = 0 if replay else warm_steps(moves, state.findings)
+    trial = measure(session, state.incumbent, arm, Question(f"without-{least.lever}", seconds, warm_steps=warm))
+    state.trials.append(trial)
+    if not choose(trial).kept or trial.interval is None:
+        session.discard(arm)
+        return
+    faster = units.ratio(trial.interval.ratio)
+    give_way(state, move, f"without it the plan is {faster} as fast")
+    state.cumulative *= trial.interval.ratio
+    keep(session, baseline, state, arm, moves)
+    session.listener.line(f"  {least.lever}  {faster} without it: put back")
