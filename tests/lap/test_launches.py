@@ -12,7 +12,6 @@ from hotlap.lap import launches as module
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question
 from hotlap.lap.session import Session
-from hotlap.proof.speedup import LEVEL
 from hotlap.records.trials import TOO_FEW, Trial, Window
 from hotlap.trial.pauses import Cycle
 
@@ -155,8 +154,8 @@ def test_slow_steps_get_fewer_and_longer_launches() -> None:
     session = cast(Any, Clock(0.0))
     quick, slow = Launches(trial(0.02, 0.01)), Launches(trial(0.6, 0.4))
     assert quick.least_s(session) == module.LEAST_S
-    # three pairs of turns: three steps, one that a freeze cuts, the one that it ends with, and every other time a drop
-    assert slow.least_s(session) == pytest.approx(3 * 5.5 * (0.6 + 0.4))
+    # three pairs of turns: three steps, one that a freeze cuts, the one it ends with, and every other time two drops
+    assert slow.least_s(session) == pytest.approx(3 * 6.0 * (0.6 + 0.4))
     assert slow.missing_s(session) == pytest.approx(2 * (slow.ready_s + slow.least_s(session)))
     cached = replace(slow, warm_steps=50)
     assert cached.ready_s == pytest.approx(slow.ready_s + 50 * 0.4 - module.WARM_UP_S)
@@ -237,7 +236,7 @@ def test_a_matter_that_is_decided_or_out_of_reach_gets_no_more(
 ) -> None:
     told, more = decide(monkeypatch, first, 0.19, **clock)
     interval = told.trial().interval
-    assert more == 0 and told.notes == [] and interval is not None and interval.level == LEVEL
+    assert more == 0 and told.notes == [] and interval is not None and interval.level == module.ONE_LOOK_LEVEL
 
 
 def test_what_is_seen_at_the_first_look_is_seen_at_a_level_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,4 +248,4 @@ def test_what_is_seen_at_the_first_look_is_seen_at_a_level_of_its_own(monkeypatc
     two_looks, more = decide(monkeypatch, between, 0.2, may_lend=True)
     found = two_looks.trial().interval
     assert more > 0 and found is not None and found.low < 1.0
-    assert pytest.approx(1 - LEVEL) == (1 - module.FIRST_LEVEL) + (1 - module.LAST_LEVEL)
+    assert pytest.approx(1 - module.ONE_LOOK_LEVEL) == (1 - module.FIRST_LEVEL) + (1 - module.LAST_LEVEL)

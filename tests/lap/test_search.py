@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from hotlap.lap import incumbent
 from hotlap.lap import search as module
 from hotlap.lap.caches import relieved, replaced
 from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
@@ -60,11 +61,12 @@ def searched(
 
     monkeypatch.setattr(module, "_promising", promising)
     monkeypatch.setattr(module, "measure", measure)
+    monkeypatch.setattr(module, "lot", lambda _: [])
     monkeypatch.setattr(module, "refusals", lambda *_: [])
     monkeypatch.setattr(module, "usable", lambda *_: ([], []))
     monkeypatch.setattr(module, "check_baseline", lambda _: None)
-    monkeypatch.setattr(module, "rediagnose", lambda *_: None)
-    baseline = SimpleNamespace(arm=baseline_arm, findings=findings)
+    monkeypatch.setattr(incumbent, "rediagnose", lambda *_: None)
+    baseline = SimpleNamespace(arm=baseline_arm, findings=findings, start_s=0.0)
     return search(cast(Any, session), cast(Any, baseline), findings, None), session
 
 
@@ -104,7 +106,7 @@ def test_what_there_was_no_time_for_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_workers_go_when_a_cache_has_taken_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"loader-workers": [CERTAIN], "cache-decode": [CERTAIN], "without-loader-workers": [CERTAIN]}
-    monkeypatch.setattr(module, "SEARCH_UNTIL", 1.0)
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
     state, session = searched(monkeypatch, answers, ["loader-workers", "cache-decode"])
     assert [m.lever for m in state.moves] == ["cache-decode"] and state.cumulative == pytest.approx(1.5**3)
     workers, cache = state.results
@@ -115,7 +117,7 @@ def test_workers_go_when_a_cache_has_taken_their_work(monkeypatch: pytest.Monkey
 
 def test_workers_stay_where_going_without_is_not_certain_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"loader-workers": [CERTAIN], "cache-decode": [CERTAIN], "without-loader-workers": [UNCERTAIN]}
-    monkeypatch.setattr(module, "SEARCH_UNTIL", 1.0)
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
     state, _ = searched(monkeypatch, answers, ["loader-workers", "cache-decode"])
     assert [m.lever for m in state.moves] == ["loader-workers", "cache-decode"] and len(state.trials) == 3
     assert all(result.kept for result in state.results)
@@ -154,7 +156,7 @@ def test_the_script_itself_gives_way_where_a_third_arm_has_no_room(
     monkeypatch: pytest.MonkeyPatch, no_room: bool
 ) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr(module, "no_room_beside", lambda *_: no_room)
+    monkeypatch.setattr(incumbent, "no_room_beside", lambda *_: no_room)
     script = SimpleNamespace(stop=lambda: stopped.append("baseline"))
     searched(monkeypatch, {"autocast": [CERTAIN], "channels-last": [CERTAIN]}, baseline_arm=script)
     assert stopped == ["baseline"] * no_room

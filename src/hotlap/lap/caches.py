@@ -12,6 +12,8 @@ __all__ = ["REPLAY_BATCHES", "needs_replay", "relieved", "replaced", "warm_steps
 LONG_EPOCH_S = 15.0
 """An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
 REPLAY_BATCHES = 24
+WARM_EPOCHS, FEWER_EPOCHS = 4, 2
+"""Epochs that warm a cache, where all of these are short, and where only one is."""
 FEEDERS = ("loader-workers", "background-fetch")
 """Levers that do a sample's work beside the step: when a cache has taken the work away, sending the samples remains."""
 
@@ -40,14 +42,19 @@ def needs_replay(lever: str, findings: Findings) -> bool:
 
 
 def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
-    """Steps until the caches among ``moves`` are warm: two epochs, where one is short enough to be waited for.
+    """Steps until the caches among ``moves`` are warm: some epochs, where one is short enough to be waited for.
 
-    Two, since samples that are drawn at random (noise to add, partners to mix) are not all drawn in the first.
+    Several, since samples that are drawn at random (mirrored or not, noise to add, partners to mix) are not all drawn
+    in the first: of pictures mirrored at random a quarter is new after two epochs, a sixteenth after four. A candidate
+    that is colder than the plan so far looks slower than it is.
     """
     epoch_steps = _epoch_steps(findings)
     if not any(_is_cache(move.lever) for move in moves):
         return 0
-    return 2 * epoch_steps if epoch_steps * findings.throughput.step_s <= LONG_EPOCH_S else 0
+    epoch_s = epoch_steps * findings.throughput.step_s
+    if epoch_s > LONG_EPOCH_S:
+        return 0
+    return (FEWER_EPOCHS if WARM_EPOCHS * epoch_s > LONG_EPOCH_S else WARM_EPOCHS) * epoch_steps
 
 
 def _is_cache(lever: str) -> bool:

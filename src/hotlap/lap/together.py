@@ -92,9 +92,7 @@ def try_together(
                 predicted=c.predicted,
                 measured=trial.interval if len(kept) == 1 else None,
                 kept=True,
-                reason=choice.reason
-                if len(kept) == 1
-                else f"not by itself: {len(kept)} levers together {choice.reason}",
+                reason=reason,
                 samples_per_s=None if base is None or not last else base * state.cumulative,
                 cumulative=state.cumulative if last else None,
             )

@@ -1,0 +1,134 @@
+"""Several levers in one trial, where a script starts too slowly for one trial each."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hotlap.lap import incumbent, together
+from hotlap.lap import search as module
+from hotlap.lap.incumbent import Search
+from hotlap.lap.search import MEASURE_S, search
+from hotlap.lap.together import few_trials, lot
+from hotlap.lever.contract import Gain
+from hotlap.plan.match import Candidate
+from hotlap.records.plan import KNOB
+from hotlap.records.trials import Interval, Trial
+from hotlap.report.terminal import lever_line
+from hotlap.testing.lever_kit import findings_of, machine_of
+
+PAYS, NONE, FASTER = Interval(2.0, 1.6, 2.5), Interval(0.9, 0.8, 0.99), Interval(1.2, 1.1, 1.3)
+NAMES = ("cache-teacher", "channels-last", "allocator")
+
+
+def candidate(name: str, predicted: float = 1.5, startup_s: float = 0.0) -> Candidate:
+    return Candidate(name, {}, "bits", "decode", predicted, Gain(0.1, 0.2, "prior", startup_s))
+
+
+class Session:
+    """A budget of 100 s, of which a trial takes 25."""
+
+    def __init__(self) -> None:
+        self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
+        self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
+        self.lines: list[str] = []
+        self.listener = SimpleNamespace(line=self.lines.append)
+
+    def left_s(self, share: float = 1.0) -> float:
+        return max(0.0, 100.0 * share - self.spent_s)
+
+    def arm(self, name: str, **_: Any) -> str:
+        return name
+
+    def discard(self, arm: str) -> None:
+        pass
+
+
+def searched(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, Interval], held: set[str], start_s: float = 20.0
+) -> tuple[Search, Session, list[str]]:
+    """A search among NAMES on a script that takes ``start_s`` to its first step; the trials that were made."""
+    session, findings, made = Session(), findings_of("decode"), list[str]()
+
+    def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
+        session.spent_s += 25.0
+        made.append(arm)
+        return Trial(arm, {}, "measured", interval=answers[arm], changes=1)
+
+    def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
+        found = [candidate(name, 1.5 - 0.1 * k) for k, name in enumerate(NAMES)]
+        return [c for c in found if (c.lever, "{}") not in state.tried]
+
+    for where in (module, together):
+        monkeypatch.setattr(where, "measure", measure)
+        monkeypatch.setattr(where, "too_full", lambda *_: None)
+    monkeypatch.setattr(module, "_promising", promising)
+    monkeypatch.setattr(module, "refusals", lambda *_: [])
+    monkeypatch.setattr(module, "usable", lambda *_: ([], []))
+    monkeypatch.setattr(module, "check_baseline", lambda _: None)
+    monkeypatch.setattr(module, "candidates", lambda *_: [])
+    monkeypatch.setattr(incumbent, "rediagnose", lambda *_: None)
+    monkeypatch.setattr(together, "took_hold", lambda _: held)
+    baseline = cast(Any, SimpleNamespace(arm="baseline", findings=findings, start_s=start_s))
+    return search(cast(Any, session), baseline, findings, None), session, made
+
+
+def test_a_script_that_starts_slowly_gets_its_levers_in_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, session, made = searched(monkeypatch, {"together": PAYS, "without-allocator": NONE}, set(NAMES))
+    assert made == ["together", "without-allocator"], "the one that promises least may be needless: it is missed"
+    assert [m.lever for m in state.moves] == list(NAMES) and state.cumulative == pytest.approx(2.0)
+    assert all(r.kept and r.measured is None and "3 levers together 2.00x" in r.reason for r in state.results)
+    assert [r.cumulative for r in state.results] == [None, None, 2.0], "no lever is thanked for the gain of all"
+    assert "20.0 s to its first step" in state.notes[0] and "+ together" in session.lines[1]
+
+
+def test_a_lever_that_is_not_missed_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, _, _ = searched(monkeypatch, {"together": PAYS, "without-allocator": FASTER}, set(NAMES))
+    assert [m.lever for m in state.moves] == list(NAMES[:2]) and state.cumulative == pytest.approx(2.4)
+    gone = next(r for r in state.results if r.id == "allocator")
+    assert not gone.kept and "without it the plan is 1.20x as fast" in gone.reason
+
+
+def test_a_lever_that_did_not_take_hold_is_no_part_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"together": PAYS, "without-cache-teacher": NONE, "channels-last": NONE, "allocator": NONE}
+    state, _, made = searched(monkeypatch, answers, {"cache-teacher"})
+    assert [m.lever for m in state.moves] == ["cache-teacher"] and "without-cache-teacher" not in made
+    (alone,) = (r for r in state.results if r.kept)
+    assert alone.measured == PAYS, "the trial was about it alone"
+    assert made[1] == "channels-last", "others are tried by themselves"
+
+
+def test_where_all_together_do_not_pay_each_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"together": NONE, "cache-teacher": FASTER, "channels-last": NONE, "allocator": NONE}
+    state, session, made = searched(monkeypatch, answers, set(NAMES))
+    assert made[:2] == ["together", "cache-teacher"] and [m.lever for m in state.moves] == ["cache-teacher"]
+    assert any("they are tried one by one" in line for line in session.lines)
+
+
+def test_a_script_that_starts_quickly_has_its_levers_measured_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, made = searched(monkeypatch, dict.fromkeys(NAMES, NONE), set(NAMES), start_s=0.0)
+    assert made[0] == "cache-teacher"
+
+
+def test_few_trials_depend_on_the_start_and_on_what_is_wanted() -> None:
+    def few(start_s: float, wanted: int) -> bool:
+        return few_trials(cast(Any, Session()), cast(Any, SimpleNamespace(start_s=start_s)), state, wanted, MEASURE_S)
+
+    state = Search(cast(Any, "baseline"), findings_of("decode"))
+    assert few(20.0, 2) and not few(10.0, 2), "70 s hold one trial of 37 s, and two of 27 s"
+    assert few(10.0, 3) and not few(0.0, 10), "with four trials one by one is the better way"
+
+
+def test_what_can_be_on_together() -> None:
+    best = [candidate(n) for n in ("channels-last", "optimizer-fused", "cache-sample", "checkpoint-async", "allocator")]
+    best += [candidate("compile-model", startup_s=30.0), candidate(f"{KNOB}batch_size")]
+    assert [c.lever for c in lot(best)] == ["channels-last", "allocator"]
+
+
+def test_a_member_of_the_lot_is_shown_without_a_number_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, _, _ = searched(monkeypatch, {"together": PAYS, "without-allocator": NONE}, set(NAMES))
+    report = cast(Any, SimpleNamespace(share_of_roof=lambda _: None))
+    first, last = lever_line(report, state.results[0]).plain, lever_line(report, state.results[-1]).plain
+    assert "2.00x" not in first and "2.00x" in last and first.startswith(" + cache-teacher")
