@@ -9,16 +9,19 @@ import pytest
 
 from hotlap.lap import incumbent, together
 from hotlap.lap import search as module
+from hotlap.lap.best_guess import put_back
 from hotlap.lap.incumbent import Search
 from hotlap.lap.search import MEASURE_S, search
 from hotlap.lap.together import few_trials, lot
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
 from hotlap.records.plan import KNOB
+from hotlap.records.rows import Mark
 from hotlap.records.trials import Interval, Trial
 from hotlap.report.terminal import lever_line
 from hotlap.testing.lever_kit import findings_of, machine_of
 
+DOUBT = Interval(1.3, 0.9, 1.9)
 PAYS, NONE, FASTER = Interval(2.0, 1.6, 2.5), Interval(0.9, 0.8, 0.99), Interval(1.2, 1.1, 1.3)
 NAMES = ("cache-teacher", "channels-last", "allocator")
 
@@ -47,7 +50,11 @@ class Session:
 
 
 def searched(
-    monkeypatch: pytest.MonkeyPatch, answers: dict[str, Interval], held: set[str], start_s: float = 20.0
+    monkeypatch: pytest.MonkeyPatch,
+    answers: dict[str, Interval],
+    held: set[str],
+    start_s: float = 20.0,
+    words: dict[str, list[Mark]] | None = None,
 ) -> tuple[Search, Session, list[str]]:
     """A search among NAMES on a script that takes ``start_s`` to its first step; the trials that were made."""
     session, findings, made = Session(), findings_of("decode"), list[str]()
@@ -71,6 +78,7 @@ def searched(
     monkeypatch.setattr(module, "candidates", lambda *_: [])
     monkeypatch.setattr(incumbent, "rediagnose", lambda *_: None)
     monkeypatch.setattr(together, "took_hold", lambda _: held)
+    monkeypatch.setattr(together, "last_words", lambda _: words or {})
     baseline = cast(Any, SimpleNamespace(arm="baseline", findings=findings, start_s=start_s))
     return search(cast(Any, session), baseline, findings, None), session, made
 
@@ -100,11 +108,40 @@ def test_a_lever_that_did_not_take_hold_is_no_part_of_the_plan(monkeypatch: pyte
     assert made[1] == "channels-last", "others are tried by themselves"
 
 
+def test_a_lever_that_says_why_it_changes_nothing_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {"channels-last": [Mark("lever", "channels-last", "refused", 0, "it is fused")]}
+    answers = {"together": PAYS, "without-allocator": NONE}
+    state, _, made = searched(monkeypatch, answers, {"cache-teacher", "allocator"}, words=words)
+    assert made == ["together", "without-allocator"]
+    told = next(r for r in state.results if r.id == "channels-last")
+    assert not told.kept and told.measured is None and told.reason == "refused: it is fused"
+
+
 def test_where_all_together_do_not_pay_each_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"together": NONE, "cache-teacher": FASTER, "channels-last": NONE, "allocator": NONE}
     state, session, made = searched(monkeypatch, answers, set(NAMES))
     assert made[:2] == ["together", "cache-teacher"] and [m.lever for m in state.moves] == ["cache-teacher"]
     assert any("they are tried one by one" in line for line in session.lines)
+
+
+def test_in_doubt_the_lot_is_put_to_the_proof_if_nothing_else_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"together": DOUBT, "cache-teacher": NONE, "channels-last": NONE, "allocator": NONE}
+    state, session, made = searched(monkeypatch, answers, set(NAMES))
+    assert made[:2] == ["together", "cache-teacher"] and state.guessed
+    assert [m.lever for m in state.moves] == list(NAMES) and cast(Any, state.incumbent) == "best-guess"
+    assert [r.id for r in state.results if r.kept] == list(NAMES) and state.cumulative == pytest.approx(1.3)
+    assert "the proof decides" in session.lines[-1] and "certain of nothing" in state.notes[-1]
+    put_back(state)
+    assert not any(r.kept or r.cumulative for r in state.results)
+    assert all("the proof could not tell either" in r.reason for r in state.results if r.id in NAMES)
+
+
+def test_what_was_kept_is_no_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"together": DOUBT, "cache-teacher": FASTER, "channels-last": NONE, "allocator": NONE}
+    state, _, _ = searched(monkeypatch, answers, set(NAMES))
+    assert [m.lever for m in state.moves] == ["cache-teacher"] and not state.guessed
+    put_back(state)
+    assert any(r.kept for r in state.results), "it was certain"
 
 
 def test_a_script_that_starts_quickly_has_its_levers_measured_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

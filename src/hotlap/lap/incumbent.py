@@ -9,15 +9,25 @@ from hotlap.lap.headroom import no_room_beside
 from hotlap.lap.session import Session
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
-from hotlap.records.trials import LeverResult, Trial
+from hotlap.records.trials import Interval, LeverResult, Trial
 from hotlap.trial.arm import Arm
 
-__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Search", "give_way", "keep"]
+__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Guess", "Search", "give_way", "keep"]
 
 SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
 EMPTY_HANDED_UNTIL = 0.7
 """The same while nothing was kept: there is nothing to prove yet, and two launches more can still be proof enough."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An undecided trial: the moves that it was about, what it saw, and what the report would say of them."""
+
+    moves: list[Move]
+    interval: Interval
+    results: list[LeverResult]
+    replayed: bool
 
 
 @dataclass
@@ -37,6 +47,11 @@ class Search:
     notes: list[str] = field(default_factory=list)
     replayed: bool = False
     """Whether the incumbent trains on the replayed first batches of its epoch."""
+
+    guesses: list[Guess] = field(default_factory=list)
+    """Undecided trials of the unmodified script: the proof may decide on one of them, if nothing is kept."""
+    guessed: bool = False
+    """Whether the moves are a guess, which the proof is to decide on (lap/best_guess)."""
 
     @property
     def until(self) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline, check_baseline
+from hotlap.lap.best_guess import prove_best
 from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
 from hotlap.lap.headroom import too_full
-from hotlap.lap.incumbent import Search, give_way, keep
+from hotlap.lap.incumbent import Guess, Search, give_way, keep
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -28,6 +30,8 @@ __all__ = ["search"]
 
 MEASURE_S = 14.0
 """At most; most comparisons are settled long before."""
+LOT_S = 2 * MEASURE_S
+"""The same where the trial is of all levers at once, and there are few others."""
 CLOSE_TO_ROOF = 0.97
 """At this share of the roof only numeric levers go on: the rest is smaller than what a trial can see."""
 PROMISING = Budget.promising
@@ -63,6 +67,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
         )
     state.notes += left_out(knobs, state.results, state.tried)
     state.refused += _no_time_for(session, state, roof)
+    prove_best(session, state)
     return state
 
 
@@ -71,7 +76,7 @@ def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | 
     found = lot(_still_worth(state, roof, _promising(session, state, knobs)))
     if len(found) < 2 or not few_trials(session, baseline, state, len(found), MEASURE_S):
         return
-    try_together(session, baseline, state, found, min(MEASURE_S, session.left_s(state.until)))
+    try_together(session, baseline, state, found, min(LOT_S, session.left_s(state.until)))
     if session.left_s(state.until) > MEASURE_S / 3:
         try_without_least(session, baseline, state, found, min(MEASURE_S, session.left_s(state.until)))
 
@@ -164,6 +169,9 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         samples_per_s=None if base is None else base * state.cumulative,
         cumulative=state.cumulative if kept else None,
     )
+    if not state.moves and not candidate.is_knob and trial.interval is not None and _undecided(trial):
+        perhaps = replace(result, samples_per_s=None if base is None else base * ratio)
+        state.guesses.append(Guess([move], trial.interval, [perhaps], bool(replay)))
     if not kept and _undecided(trial) and key not in state.undecided:
         state.undecided[key] = result  # noise, not the lever, decided: once more when the others have been tried
         state.tried.discard(key)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, Unmeasurable, check_baseline, run_baseline
+from hotlap.lap.best_guess import put_back
 from hotlap.lap.confirm import confirm
 from hotlap.lap.fall_back import fall_back
 from hotlap.lap.incumbent import Search
@@ -116,6 +117,7 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
     if not state.moves:
         return
     if not proof.claimed or proof.quality.verdict == "refuted":
+        put_back(state)
         outcome.notes.append(_why_no_plan(proof, session.options.budget_s))
         return
     interval = proof.speedup

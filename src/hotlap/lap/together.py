@@ -9,20 +9,21 @@ the time that is left, the one that promises least is taken away again, to see w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.caches import REPLAY_BATCHES, WHOLE, needs_replay, warm_steps
 from hotlap.lap.headroom import too_full
-from hotlap.lap.incumbent import Search, give_way, keep
+from hotlap.lap.incumbent import Guess, Search, give_way, keep
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.lever.registry import levers
-from hotlap.plan.choose import choose
+from hotlap.plan.choose import Choice, choose
 from hotlap.plan.match import Candidate, canonical
 from hotlap.records.plan import Move
-from hotlap.records.trials import LeverResult
+from hotlap.records.trials import Interval, LeverResult
 from hotlap.report import units
-from hotlap.trial.marks import took_hold
+from hotlap.trial.marks import last_words, refusal, took_hold
 
 __all__ = ["few_trials", "lot", "try_together", "try_without_least"]
 
@@ -71,38 +72,59 @@ def try_together(
     state.trials.append(trial)
     choice, held = choose(trial), took_hold(arm)
     kept = [(c, m) for c, m in zip(candidates, moves, strict=True) if c.lever in held]
-    full = too_full(session, state.incumbent, arm) if choice.kept else None
-    if not choice.kept or trial.interval is None or not kept or full is not None:
+    full = too_full(session, state.incumbent, arm)
+    if trial.interval is None or not kept or full is not None:
         session.discard(arm)
         session.listener.line(f"  together: {full or choice.reason}; they are tried one by one")
         return
+    factor = state.cumulative * trial.interval.ratio
+    results = _results([c for c, _ in kept], choice, trial.interval, baseline, factor)
+    if not choice.kept:
+        session.discard(arm)
+        state.guesses.append(Guess([m for _, m in kept], trial.interval, results, bool(replay)))
+        session.listener.line(f"  together: {choice.reason}; they are tried one by one")
+        return
     state.tried |= {(c.lever, canonical(c.setting)) for c, _ in kept}
-    state.cumulative *= trial.interval.ratio
+    state.cumulative = factor
     state.replayed = bool(replay)
+    state.results += results
     keep(session, baseline, state, arm, [m for _, m in kept])
-    base = baseline.findings.throughput.samples_per_s
-    reason = choice.reason if len(kept) == 1 else f"not measured by itself: {len(kept)} levers together {choice.reason}"
-    for c, _ in kept:
-        last = c is kept[-1][0]
-        state.results.append(
-            LeverResult(
-                id=c.lever,
-                setting=c.setting,
-                preserves=c.preserves,
-                predicted=c.predicted,
-                measured=trial.interval if len(kept) == 1 else None,
-                kept=True,
-                reason=reason,
-                samples_per_s=None if base is None or not last else base * state.cumulative,
-                cumulative=state.cumulative if last else None,
-            )
-        )
+    words = last_words(arm)
+    for c in candidates:
+        if c.lever not in held and c.lever in words:  # by itself it would say the same
+            status, why = refusal(words[c.lever])
+            told = choose(replace(trial, status=status, reason=why, interval=None))
+            state.results.append(LeverResult(c.lever, c.setting, c.preserves, c.predicted, None, False, told.reason))
+            state.tried.add((c.lever, canonical(c.setting)))
     session.listener.line(f"+ together  {units.ratio(trial.interval.ratio)}: {', '.join(c.lever for c, _ in kept)}")
     if len(kept) > 1:
         state.notes.append(
             f"{len(kept)} levers were tried in one trial, since the script takes {units.seconds(baseline.start_s)} to "
             "its first step: a larger --budget measures each by itself."
         )
+
+
+def _results(
+    kept: Sequence[Candidate], choice: Choice, interval: Interval, baseline: Baseline, factor: float
+) -> list[LeverResult]:
+    """A line of the report for each: the gain of all stands at the last."""
+    alone = len(kept) == 1
+    reason = choice.reason if alone else f"not measured by itself: {len(kept)} levers together {choice.reason}"
+    base = baseline.findings.throughput.samples_per_s
+    return [
+        LeverResult(
+            id=c.lever,
+            setting=c.setting,
+            preserves=c.preserves,
+            predicted=c.predicted,
+            measured=interval if alone else None,
+            kept=choice.kept,
+            reason=reason,
+            samples_per_s=base * factor if base is not None and c is kept[-1] else None,
+            cumulative=factor if c is kept[-1] else None,
+        )
+        for c in kept
+    ]
 
 
 def try_without_least(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,7 @@ from typing import Literal
 from hotlap.records.rows import Mark
 from hotlap.trial.arm import Arm
 
-__all__ = ["NOTHING_YET", "changes", "common_losses", "losses", "took_hold", "verdict"]
+__all__ = ["NOTHING_YET", "changes", "common_losses", "last_words", "losses", "refusal", "took_hold", "verdict"]
 
 Verdict = Literal["failed", "no-effect", "refused"]
 NOTHING_YET = "it found nothing to change"
@@ -45,12 +45,18 @@ def verdict(candidate: Arm, incumbent: Arm) -> tuple[Verdict, str] | None:
     said = [mark for lever in levers for mark in words.get(lever, [])]
     if not said or levers & took_hold(candidate):
         return None
+    state, why = refusal(said)
+    if state == "no-effect" and candidate.spec.waits_for - _kinds(candidate):
+        return None
+    return state, why
+
+
+def refusal(said: Sequence[Mark]) -> tuple[Verdict, str]:
+    """Why a lever has changed nothing, from the last words of each process on it."""
     for state in ("failed", "refused"):
         for mark in said:
             if mark.state == state:
                 return state, mark.why or f"the lever was {state}"
-    if candidate.spec.waits_for - _kinds(candidate):
-        return None
     return "no-effect", next((mark.why for mark in said if mark.why), NOTHING_YET)
 
 

@@ -1,0 +1,52 @@
+"""Where a search could not tell: what promised most is put to the proof, whose many launches see what one trial cannot.
+
+A trial of a search has one pair of launches; on a noisy machine its interval may reach from no gain to a gain of half,
+for every lever. To end there would leave a user with nothing, though the proof, which is made anyway where something
+was kept, could decide. It claims as rarely what is not there (bench/power.py counts proofs alone, too).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotlap.lap.caches import REPLAY_BATCHES
+from hotlap.lap.incumbent import Search
+from hotlap.lap.session import Session
+from hotlap.report import units
+
+__all__ = ["prove_best", "put_back"]
+
+LEAST = 1.05
+"""Ratio of a guess that is worth a proof of minutes."""
+DECIDES = ", perhaps: the proof decides"
+
+
+def prove_best(session: Session, state: Search) -> None:
+    """The plan is what promised most, by the lower end of its interval; nothing where nothing did."""
+    worth = [guess for guess in state.guesses if guess.interval.ratio >= LEAST]
+    if state.moves or not worth:
+        return
+    best = max(worth, key=lambda guess: guess.interval.low)
+    state.moves, state.replayed, state.guessed = best.moves, best.replayed, True
+    state.cumulative = best.interval.ratio
+    replay = REPLAY_BATCHES if best.replayed else 0
+    state.incumbent = session.arm("best-guess", moves=best.moves, replay_batches=replay)
+    names = [move.lever for move in best.moves]
+    state.results = [r for r in state.results if r.id not in names]
+    for result in best.results:
+        cumulative = best.interval.ratio if result is best.results[-1] else None
+        state.results.append(replace(result, kept=True, cumulative=cumulative, reason=f"{result.reason}{DECIDES}"))
+    session.listener.line(f"? {', '.join(names)}  {units.ratio(best.interval.ratio)}{DECIDES}")
+    state.notes.append(
+        f"The search was certain of nothing: the proof was made of what promised most, {', '.join(names)}."
+    )
+
+
+def put_back(state: Search) -> None:
+    """The proof could not tell either: nothing of a guess is kept."""
+    if not state.guessed:
+        return
+    for number, result in enumerate(state.results):
+        if result.kept:
+            reason = f"{result.reason.removesuffix(DECIDES)}, and the proof could not tell either: put back"
+            state.results[number] = replace(result, kept=False, cumulative=None, reason=reason)
