@@ -81,7 +81,7 @@ def test_a_lever_left_in_doubt_is_told_with_what_was_seen(monkeypatch: pytest.Mo
     state, _ = searched(monkeypatch, {name: [UNCERTAIN, UNCERTAIN] for name in ("a", "b", "c", "d")})
     assert {r.id for r in state.results} == {"a", "b", "c", "d"}
     assert [m.lever for m in state.moves] == ["a"] and state.guessed, "the proof, with its many launches, may tell"
-    assert [r.id for r in state.results if r.kept] == ["a"] and "the proof decides" in state.results[-1].reason
+    assert [r.id for r in state.results if r.kept] == ["a"] and "put to the proof" in state.results[-1].reason
     assert len(state.results) == 4, "each is told once"
     assert "too noisy to judge" in state.notes[0] and "larger --budget" in state.notes[0]
 

@@ -108,6 +108,12 @@ def test_a_lever_that_did_not_take_hold_is_no_part_of_the_plan(monkeypatch: pyte
     assert made[1] == "channels-last", "others are tried by themselves"
 
 
+def test_what_promises_least_of_those_that_are_kept_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"together": PAYS, "without-channels-last": FASTER, "allocator": NONE}
+    state, _, made = searched(monkeypatch, answers, {"cache-teacher", "channels-last"})
+    assert made[1] == "without-channels-last" and [m.lever for m in state.moves] == ["cache-teacher"]
+
+
 def test_a_lever_that_says_why_it_changes_nothing_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     words = {"channels-last": [Mark("lever", "channels-last", "refused", 0, "it is fused")]}
     answers = {"together": PAYS, "without-allocator": NONE}
@@ -130,10 +136,10 @@ def test_in_doubt_the_lot_is_put_to_the_proof_if_nothing_else_is_kept(monkeypatc
     assert made[:2] == ["together", "cache-teacher"] and state.guessed
     assert [m.lever for m in state.moves] == list(NAMES) and cast(Any, state.incumbent) == "best-guess"
     assert [r.id for r in state.results if r.kept] == list(NAMES) and state.cumulative == pytest.approx(1.3)
-    assert "the proof decides" in session.lines[-1] and "certain of nothing" in state.notes[-1]
+    assert "put to the proof" in session.lines[-1] and "certain of nothing" in state.notes[-1]
     put_back(state)
     assert not any(r.kept or r.cumulative for r in state.results)
-    assert all("the proof could not tell either" in r.reason for r in state.results if r.id in NAMES)
+    assert all("could not tell either" in r.reason for r in state.results if r.id in NAMES)
 
 
 def test_what_was_kept_is_no_guess(monkeypatch: pytest.MonkeyPatch) -> None:

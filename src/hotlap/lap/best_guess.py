@@ -18,7 +18,6 @@ __all__ = ["prove_best", "put_back"]
 
 LEAST = 1.05
 """Ratio of a guess that is worth a proof of minutes."""
-DECIDES = ", perhaps: the proof decides"
 
 
 def prove_best(session: Session, state: Search) -> None:
@@ -32,11 +31,14 @@ def prove_best(session: Session, state: Search) -> None:
     replay = REPLAY_BATCHES if best.replayed else 0
     state.incumbent = session.arm("best-guess", moves=best.moves, replay_batches=replay)
     names = [move.lever for move in best.moves]
+    found = units.ratio_interval(best.interval.ratio, best.interval.low, best.interval.high)
+    seen = found if len(names) == 1 else f"{len(names)} levers together {found}"
     state.results = [r for r in state.results if r.id not in names]
     for result in best.results:
         cumulative = best.interval.ratio if result is best.results[-1] else None
-        state.results.append(replace(result, kept=True, cumulative=cumulative, reason=f"{result.reason}{DECIDES}"))
-    session.listener.line(f"? {', '.join(names)}  {units.ratio(best.interval.ratio)}{DECIDES}")
+        reason = f"{seen} in the search, which is not certain: put to the proof"
+        state.results.append(replace(result, kept=True, cumulative=cumulative, reason=reason))
+    session.listener.line(f"? {', '.join(names)}  {seen}: put to the proof")
     state.notes.append(
         f"The search was certain of nothing: the proof was made of what promised most, {', '.join(names)}."
     )
@@ -48,5 +50,5 @@ def put_back(state: Search) -> None:
         return
     for number, result in enumerate(state.results):
         if result.kept:
-            reason = f"{result.reason.removesuffix(DECIDES)}, and the proof could not tell either: put back"
+            reason = f"{result.reason}, which could not tell either: put back"
             state.results[number] = replace(result, kept=False, cumulative=None, reason=reason)

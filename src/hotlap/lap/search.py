@@ -66,8 +66,8 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
             "trials, and a second look."
         )
     state.notes += left_out(knobs, state.results, state.tried)
-    state.refused += _no_time_for(session, state, roof)
     prove_best(session, state)
+    state.refused += _no_time_for(session, state, roof)
     return state
 
 

@@ -131,10 +131,12 @@ def try_without_least(
     session: Session, baseline: Baseline, state: Search, together: Sequence[Candidate], seconds: float
 ) -> None:
     """Take the lever of the lot away that promises least, and keep it away if it is not missed."""
-    least = min(together, key=lambda c: c.predicted)
-    move = next((m for m in state.moves if m.lever == least.lever and m.gain is None), None)
-    if move is None or len(state.moves) < 2:
+    members = {m.lever: m for m in state.moves if m.gain is None}
+    kept = [c for c in together if c.lever in members]
+    if len(kept) < 2:
         return
+    least = min(kept, key=lambda c: c.predicted)
+    move = members[least.lever]
     moves = [m for m in state.moves if m is not move]
     session.stage = f"try without {least.lever}"
     replay = REPLAY_BATCHES if state.replayed else 0

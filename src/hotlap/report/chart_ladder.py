@@ -89,7 +89,7 @@ def rungs(report: Report) -> list[Rung]:
                 units.share(report.share_of_roof(lever.cumulative)) if lever.kept else "",
                 units.ratio(lever.predicted),
                 units.ratio_interval(measured.ratio, measured.low, measured.high) if measured else units.NONE,
-                words.reason(lever),
+                "" if lever.kept and measured else words.reason(lever),
             )
         )
         if lever.kept and lever.cumulative is not None and svg.finite(lever.cumulative):
