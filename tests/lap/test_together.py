@@ -104,7 +104,7 @@ def test_a_lever_that_did_not_take_hold_is_no_part_of_the_plan(monkeypatch: pyte
     state, _, made = searched(monkeypatch, answers, {"cache-teacher"})
     assert [m.lever for m in state.moves] == ["cache-teacher"] and "without-cache-teacher" not in made
     (alone,) = (r for r in state.results if r.kept)
-    assert alone.measured == PAYS, "the trial was about it alone"
+    assert alone.measured == PAYS and state.moves[0].gain == PAYS.ratio, "the trial was about it alone"
     assert made[1] == "channels-last", "others are tried by themselves"
 
 

@@ -129,10 +129,9 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     on_trial = None if candidate.is_knob else candidate.lever
     arm = session.arm(candidate.lever.replace(":", "-"), moves=moves, replay_batches=replay, on_trial=on_trial)
     session.stage = f"try {candidate.lever}"
-    seconds = min(MEASURE_S, session.left_s(state.until))
     question = Question(
         candidate.lever,
-        seconds,
+        min(MEASURE_S, session.left_s(state.until)),
         candidate.setting,
         startup_s=candidate.gain.startup_s,
         warm_steps=0 if replay else warm_steps(moves, state.findings),
@@ -170,8 +169,7 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         cumulative=state.cumulative if kept else None,
     )
     if not state.moves and not candidate.is_knob and trial.interval is not None and _undecided(trial):
-        perhaps = replace(result, samples_per_s=None if base is None else base * ratio)
-        state.guesses.append(Guess([move], trial.interval, [perhaps], bool(replay)))
+        state.guesses.append(Guess([move], trial.interval, [_sped_up(result, ratio)], bool(replay)))
     if not kept and _undecided(trial) and key not in state.undecided:
         state.undecided[key] = result  # noise, not the lever, decided: once more when the others have been tried
         state.tried.discard(key)
@@ -204,6 +202,10 @@ def _try_without(session: Session, baseline: Baseline, state: Search, feeder: Mo
     state.cumulative *= trial.interval.ratio
     keep(session, baseline, state, arm, moves)
     session.listener.line(f"  {feeder.lever}  {faster} without it, now that there is {cache}: put back")
+
+
+def _sped_up(result: LeverResult, ratio: float) -> LeverResult:
+    return result if result.samples_per_s is None else replace(result, samples_per_s=result.samples_per_s * ratio)
 
 
 def _undecided(trial: Trial) -> bool:

@@ -88,7 +88,11 @@ def try_together(
     state.cumulative = factor
     state.replayed = bool(replay)
     state.results += results
-    keep(session, baseline, state, arm, [m for _, m in kept])
+    found = [m for _, m in kept]
+    if len(found) == 1:  # the trial was about it alone
+        ratio = trial.interval
+        found = [replace(found[0], gain=ratio.ratio, low=ratio.low, high=ratio.high)]
+    keep(session, baseline, state, arm, found)
     words = last_words(arm)
     for c in candidates:
         if c.lever not in held and c.lever in words:  # by itself it would say the same
