@@ -112,5 +112,6 @@ def step(x):
         + TRAIN
     )
     lines = counted(timeline)
-    assert lines[f"return {how}"] == 16.0
+    # Not exactly: a garbage collection that falls into the line calls the probe of collections from there.
+    assert lines[f"return {how}"] in (16.0, 17.0)
     assert lines["model(x).sum().backward()"] == 1.0, "each backward ends a forward"
