@@ -47,7 +47,7 @@ def told(found: dict[str, Any]) -> str:
 
 
 def simulated(n: int, few: int, folder: Path | None, seed: int) -> dict[str, Any]:
-    """Per machine and true ratio: how many laps kept the lever, would claim it by the proof, and both."""
+    """Per machine and true ratio: how many laps kept the lever, would claim it by a proof, and did claim it."""
     out: dict[str, Any] = {}
     pairs = [] if folder is None else real_pairs(folder)
     for noise in models(pairs, LEVEL):
@@ -61,7 +61,7 @@ def simulated(n: int, few: int, folder: Path | None, seed: int) -> dict[str, Any
                 "claimed, of those kept": rate(
                     sum(lap.kept and lap.claimed for lap in laps), max(1, sum(lap.kept for lap in laps))
                 ),
-                "kept and claimed": rate(sum(lap.kept and lap.claimed for lap in laps), len(laps)),
+                "claimed by a lap": rate(sum((lap.kept or lap.guessed) and lap.claimed for lap in laps), len(laps)),
                 "launches": float(np.mean([lap.launches for lap in laps])),
             }
         out[noise.name] = {"launch_sd": noise.launch_sd, "by true ratio": rows}
@@ -113,7 +113,7 @@ def shortfalls(figures: dict[str, Any]) -> list[str]:
     for name, row in figures["machines"].items():
         at = row["by true ratio"]
         rates += [
-            ("false faster", f"{name}, a lap", at["1"]["kept and claimed"]),
+            ("false faster", f"{name}, a lap", at["1"]["claimed by a lap"]),
             ("false faster", f"{name}, a proof alone", at["1"]["claimed by a proof"]),
             ("3 % seen", f"{name}, a proof", at["1.03"]["claimed by a proof"]),
         ]
@@ -157,7 +157,7 @@ def main() -> int:
               f"{told(claimed['1.03'])}; 90 % would see {row['least ratio seen by 90 %']:.2f}x")  # fmt: skip
     for name, row in machines.items():
         at = row["by true ratio"]
-        print(f"{name}: false faster {told(at['1']['kept and claimed'])}, by a proof alone "
+        print(f"{name}: false faster {told(at['1']['claimed by a lap'])}, by a proof alone "
               f"{told(at['1']['claimed by a proof'])}; 3 % seen {told(at['1.03']['kept'])} by the "
               f"search, {told(at['1.03']['claimed by a proof'])} by the proof, which would need "
               f"{needed[name] or f'more than {PAIRS[-1]}'} pairs of launches")  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from power_noise import Noise
 
 from hotlap.lap import launches as lap_launches
+from hotlap.lap.best_guess import is_worth_a_proof
 from hotlap.lap.incumbent import SEARCH_UNTIL
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question, windows_of
@@ -34,7 +35,6 @@ START_S = 12.0
 """Start and warm-up of a pair of launches."""
 ROOF_S = 10.0
 """The roof is measured between the first pair of launches of the proof and the others."""
-DROP_STEPS = 1
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ class Outcome:
     """What one lap said."""
 
     kept: bool
-    """By the search: the trial's interval lies above 1 + MIN_GAIN."""
+    """By the search: the trial's interval lies above 1, and its middle above 1 + MIN_GAIN."""
+    guessed: bool
+    """The search was not certain, and the trial promised enough to be put to the proof all the same."""
     claimed: bool
     """By the proof, had the lever been kept: its interval lies above 1."""
     launches: int
@@ -102,7 +104,7 @@ class Simulated:
         wanted = windows_of(self, whole=not stop_early)  # type: ignore[arg-type]
         budget = replace(wanted, seconds=seconds, stop_early=stop_early, precision=Question("", 0.0).precision)
         level = STEERING_LEVEL if stop_early else LEVEL
-        turn = design.turn_s(STEP_S, DROP_STEPS, budget)
+        turn = design.turn_s(STEP_S, budget.drop_steps, budget)
         latest_s = seconds * (1 + budget.patience)
         shape = self.setup.noise.windows(self.g, 2 * budget.max_pairs)
         windows: list[Window] = []
@@ -148,8 +150,12 @@ def one_lap(setup: Setup, g: np.random.Generator) -> Outcome:
     session = Simulated(setup, g)
     session.launch()
     trial = session.compare(MEASURE_S, True)
+    kept = choose(trial).kept
+    guessed = not kept and is_worth_a_proof(trial)
+    if guessed:  # the search has stopped the candidate: it is launched once more
+        session.luck["candidate"] = setup.noise.launch(g)
     session.clock_s = SEARCH_UNTIL * setup.budget_s
-    launches = Launches(session.compare(FIRST_S, False))  # the very processes that the search found good
+    launches = Launches(session.compare(FIRST_S, False))  # what was kept: in the processes that the search found good
     session.clock_s += ROOF_S
     real, lap_launches.measure = lap_launches.measure, _measure  # type: ignore[assignment]
     try:
@@ -159,6 +165,6 @@ def one_lap(setup: Setup, g: np.random.Generator) -> Outcome:
         lap_launches.measure = real
     proof = launches.trial().interval
     return Outcome(
-        choose(trial).kept, proof is not None and proof.low > 1.0, 0 if proof is None else proof.launches,
+        kept, guessed, proof is not None and proof.low > 1.0, 0 if proof is None else proof.launches,
         trial.interval, proof,
     )  # fmt: skip

@@ -28,7 +28,7 @@ def power_rows(document: dict[str, Any]) -> Rows:
     for name, row in f["machines"].items():
         at = row["by true ratio"]
         of_kept, alone = at["1"]["claimed, of those kept"], at["1"]["claimed by a proof"]
-        words = f"{_rate(at['1']['kept and claimed'])}; of the levers kept {_rate(of_kept)}; by a proof {_rate(alone)}"
+        words = f"{_rate(at['1']['claimed by a lap'])}; of the levers kept {_rate(of_kept)}; by a proof {_rate(alone)}"
         found.append((f'false "faster", simulated, {name}', words))
         needed = f["launches_for_3_percent"][name]
         more = f"a proof needs {needed} pairs of launches" if needed else "no number of launches tried is enough"

@@ -232,7 +232,8 @@ def _self_tuned(document: dict[str, Any]) -> Told:
         ("the whole command", units.seconds(tool["command_s"])),
     ]
     none = "" if f["plan_found"] else " No plan was found, so that the plan's arm is the slow preset itself."
-    return Told(found, after=f"On {f['data']}, {len(f['steps_per_s']['hand'])} rounds.{none}")
+    window = f" Of {f['steps']} steps, after the first {f['after']}." if "after" in f else ""
+    return Told(found, after=f"On {f['data']}, {len(f['steps_per_s']['hand'])} rounds.{window}{none}")
 
 
 TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {

@@ -135,7 +135,7 @@ def shares(false: float, seen: float, quality: float) -> dict[str, Any]:
     def found(share: float) -> dict[str, Any]:
         return {"share": share, "low": 0.0, "high": 1.0, "n": 100}
 
-    equal = {"kept and claimed": found(false), "claimed by a proof": found(false)}
+    equal = {"claimed by a lap": found(false), "claimed by a proof": found(false)}
     by_ratio = {"1": equal, "1.03": {"claimed by a proof": found(seen)}}
     arms = {"claimed by true ratio": {"1": found(false), "1.03": found(seen)}}
     return {

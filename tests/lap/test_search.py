@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from lap_support import Session
 
-from hotlap.lap import incumbent
+from hotlap.lap import incumbent, without
 from hotlap.lap import search as module
 from hotlap.lap.caches import relieved, replaced
 from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
@@ -16,28 +17,9 @@ from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
 from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, Trial
-from hotlap.testing.lever_kit import findings_of, machine_of
+from hotlap.testing.lever_kit import findings_of
 
 UNCERTAIN, CERTAIN, NONE = Interval(1.5, 0.7, 3.4), Interval(1.5, 1.3, 1.8), Interval(0.9, 0.8, 0.99)
-
-
-class Session:
-    """A budget of 100 s, of which a trial takes 20."""
-
-    def __init__(self) -> None:
-        self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
-        self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
-        self.lines: list[str] = []
-        self.listener = SimpleNamespace(line=self.lines.append)
-
-    def left_s(self, share: float = 1.0) -> float:
-        return max(0.0, 100.0 * share - self.spent_s)
-
-    def arm(self, name: str, **_: Any) -> str:
-        return name
-
-    def discard(self, arm: str) -> None:
-        pass
 
 
 def searched(
@@ -60,7 +42,8 @@ def searched(
         return Trial(arm, {}, "measured", interval=answers[arm].pop(0), changes=1)
 
     monkeypatch.setattr(module, "_promising", promising)
-    monkeypatch.setattr(module, "measure", measure)
+    for where in (module, without):
+        monkeypatch.setattr(where, "measure", measure)
     monkeypatch.setattr(module, "lot", lambda _: [])
     monkeypatch.setattr(module, "refusals", lambda *_: [])
     monkeypatch.setattr(module, "usable", lambda *_: ([], []))
@@ -114,7 +97,8 @@ def test_workers_go_when_a_cache_has_taken_their_work(monkeypatch: pytest.Monkey
     workers, cache = state.results
     assert not workers.kept and workers.cumulative is None and cache.kept
     assert workers.reason.endswith("it paid, and with cache-decode the step is 1.50x as fast without it")
-    assert session.lines[-1] == "  loader-workers  1.50x without it, now that there is cache-decode: put back"
+    assert session.lines[-1] == "  loader-workers  1.50x without it: put back"
+    assert cache.cumulative == pytest.approx(1.5**3), "the total stands at the last that is kept"
 
 
 def test_workers_stay_where_going_without_is_not_certain_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from lap_support import Session
 
-from hotlap.lap import incumbent, together
+from hotlap.lap import incumbent, together, without
 from hotlap.lap import search as module
 from hotlap.lap.best_guess import put_back
 from hotlap.lap.incumbent import Search
@@ -19,7 +20,7 @@ from hotlap.records.plan import KNOB
 from hotlap.records.rows import Mark
 from hotlap.records.trials import Interval, Trial
 from hotlap.report.terminal import lever_line
-from hotlap.testing.lever_kit import findings_of, machine_of
+from hotlap.testing.lever_kit import findings_of
 
 DOUBT = Interval(1.3, 0.9, 1.9)
 PAYS, NONE, FASTER = Interval(2.0, 1.6, 2.5), Interval(0.9, 0.8, 0.99), Interval(1.2, 1.1, 1.3)
@@ -30,31 +31,13 @@ def candidate(name: str, predicted: float = 1.5, startup_s: float = 0.0) -> Cand
     return Candidate(name, {}, "bits", "decode", predicted, Gain(0.1, 0.2, "prior", startup_s))
 
 
-class Session:
-    """A budget of 100 s, of which a trial takes 25."""
-
-    def __init__(self) -> None:
-        self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
-        self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
-        self.lines: list[str] = []
-        self.listener = SimpleNamespace(line=self.lines.append)
-
-    def left_s(self, share: float = 1.0) -> float:
-        return max(0.0, 100.0 * share - self.spent_s)
-
-    def arm(self, name: str, **_: Any) -> str:
-        return name
-
-    def discard(self, arm: str) -> None:
-        pass
-
-
 def searched(
     monkeypatch: pytest.MonkeyPatch,
     answers: dict[str, Interval],
     held: set[str],
     start_s: float = 20.0,
     words: dict[str, list[Mark]] | None = None,
+    full: str | None = None,
 ) -> tuple[Search, Session, list[str]]:
     """A search among NAMES on a script that takes ``start_s`` to its first step; the trials that were made."""
     session, findings, made = Session(), findings_of("decode"), list[str]()
@@ -68,9 +51,10 @@ def searched(
         found = [candidate(name, 1.5 - 0.1 * k) for k, name in enumerate(NAMES)]
         return [c for c in found if (c.lever, "{}") not in state.tried]
 
-    for where in (module, together):
+    for where in (module, together, without):
         monkeypatch.setattr(where, "measure", measure)
-        monkeypatch.setattr(where, "too_full", lambda *_: None)
+    for where in (module, together):
+        monkeypatch.setattr(where, "too_full", lambda *_: full)
     monkeypatch.setattr(module, "_promising", promising)
     monkeypatch.setattr(module, "refusals", lambda *_: [])
     monkeypatch.setattr(module, "usable", lambda *_: ([], []))
@@ -96,7 +80,8 @@ def test_a_lever_that_is_not_missed_goes(monkeypatch: pytest.MonkeyPatch) -> Non
     state, _, _ = searched(monkeypatch, {"together": PAYS, "without-allocator": FASTER}, set(NAMES))
     assert [m.lever for m in state.moves] == list(NAMES[:2]) and state.cumulative == pytest.approx(2.4)
     gone = next(r for r in state.results if r.id == "allocator")
-    assert not gone.kept and "without it the plan is 1.20x as fast" in gone.reason
+    assert [r.cumulative for r in state.results if r.kept] == [None, pytest.approx(2.4)], "the total goes with the last"
+    assert not gone.kept and "it came in with others, and the step is 1.20x as fast without it" in gone.reason
 
 
 def test_a_lever_that_did_not_take_hold_is_no_part_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +124,7 @@ def test_in_doubt_the_lot_is_put_to_the_proof_if_nothing_else_is_kept(monkeypatc
     assert "put to the proof" in session.lines[-1] and "certain of nothing" in state.notes[-1]
     put_back(state)
     assert not any(r.kept or r.cumulative for r in state.results)
-    assert all("could not tell either" in r.reason for r in state.results if r.id in NAMES)
+    assert all("no plan came" in r.reason for r in state.results if r.id in NAMES)
 
 
 def test_what_was_kept_is_no_guess(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +133,12 @@ def test_what_was_kept_is_no_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [m.lever for m in state.moves] == ["cache-teacher"] and not state.guessed
     put_back(state)
     assert any(r.kept for r in state.results), "it was certain"
+
+
+def test_what_does_not_fit_the_card_is_no_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"together": DOUBT, "cache-teacher": DOUBT, "channels-last": NONE, "allocator": NONE}
+    state, _, _ = searched(monkeypatch, answers, set(NAMES), full="it holds 97 % of the card's memory")
+    assert state.moves == [] and not state.guessed
 
 
 def test_a_script_that_starts_quickly_has_its_levers_measured_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,20 @@ def test_a_change_gives_another_print(
     assert prints.take(network) == WeightsPrint().take(network), "what it keeps shows the weights of now"
 
 
+def test_weights_that_begin_within_a_word_are_read_whole() -> None:
+    buffer = torch.arange(20_003.0)
+    network = nn.Linear(1, 1, bias=False)
+    network.weight = nn.Parameter(buffer[1:20_002].reshape(1, -1))
+    prints = WeightsPrint()
+    before = prints.take(network)
+    for at in (1, 2, 10_000, 20_001):
+        buffer[at] += 0.5
+        assert prints.take(network) != before
+        buffer[at] -= 0.5
+    buffer[0] += 1.0
+    assert prints.take(network) == before
+
+
 def test_weights_that_do_not_lie_in_one_piece_are_read_anew(network: nn.Sequential) -> None:
     network[4].weight = nn.Parameter(torch.arange(12.0).reshape(3, 4).t()[:1].t())
     assert not network[4].weight.is_contiguous()

@@ -46,6 +46,13 @@ def test_workers_that_are_needless_go() -> None:
     assert NONE not in offered("decode", num_workers=0), "there are none"
 
 
+def test_many_workers_may_stay_alive_on_few_cores() -> None:
+    """They are the script's own: only their starts are saved."""
+    alive = {"workers": 16, "prefetch": 2, "torch_threads": None}
+    assert alive in offered("workers-respawned", num_workers=16, prefetch_factor=2)
+    assert loader_workers.check(alive, replace(machine_of(), cores=2)) is None
+
+
 def test_the_gain_is_what_loading_here_leaves_of_the_wait_and_the_starts() -> None:
     findings = findings_of("needless-workers", num_workers=2)
     model = findings.step_model  # waits for 50 ms, computes for 30, an epoch's start costs each step 1 of 100

@@ -9,23 +9,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hotlap.lap.baseline import Baseline
 from hotlap.lap.caches import REPLAY_BATCHES
 from hotlap.lap.incumbent import Search
 from hotlap.lap.session import Session
+from hotlap.records.trials import Trial
 from hotlap.report import units
 
-__all__ = ["prove_best", "put_back"]
+__all__ = ["is_worth_a_proof", "prove_best", "put_back"]
 
 LEAST = 1.05
 """Ratio of a guess that is worth a proof of minutes."""
 
 
-def prove_best(session: Session, state: Search) -> None:
+def is_worth_a_proof(trial: Trial) -> bool:
+    """Whether a trial that was not certain promises enough for it."""
+    return trial.interval is not None and trial.interval.ratio >= LEAST
+
+
+def prove_best(session: Session, baseline: Baseline, state: Search) -> None:
     """The plan is what promised most, by the lower end of its interval; nothing where nothing did."""
-    worth = [guess for guess in state.guesses if guess.interval.ratio >= LEAST]
-    if state.moves or not worth:
+    if state.moves or not state.guesses:
         return
-    best = max(worth, key=lambda guess: guess.interval.low)
+    best = max(state.guesses, key=lambda guess: guess.interval.low)
     state.moves, state.replayed, state.guessed = best.moves, best.replayed, True
     state.cumulative = best.interval.ratio
     replay = REPLAY_BATCHES if best.replayed else 0
@@ -34,10 +40,10 @@ def prove_best(session: Session, state: Search) -> None:
     found = units.ratio_interval(best.interval.ratio, best.interval.low, best.interval.high)
     seen = found if len(names) == 1 else f"{len(names)} levers together {found}"
     state.results = [r for r in state.results if r.id not in names]
-    for result in best.results:
-        cumulative = best.interval.ratio if result is best.results[-1] else None
-        reason = f"{seen} in the search, which is not certain: put to the proof"
-        state.results.append(replace(result, kept=True, cumulative=cumulative, reason=reason))
+    base, reason = baseline.findings.throughput.samples_per_s, f"{seen} in the search, not certain: put to the proof"
+    state.results += [replace(r, kept=True, samples_per_s=None, reason=reason) for r in best.results]
+    per_s = None if base is None else base * best.interval.ratio
+    state.results[-1] = replace(state.results[-1], samples_per_s=per_s, cumulative=best.interval.ratio)
     session.listener.line(f"? {', '.join(names)}  {seen}: put to the proof")
     state.notes.append(
         f"The search was certain of nothing: the proof was made of what promised most, {', '.join(names)}."
@@ -45,10 +51,10 @@ def prove_best(session: Session, state: Search) -> None:
 
 
 def put_back(state: Search) -> None:
-    """The proof could not tell either: nothing of a guess is kept."""
+    """The proof claims nothing: nothing of a guess is kept."""
     if not state.guessed:
         return
     for number, result in enumerate(state.results):
         if result.kept:
-            reason = f"{result.reason}, which could not tell either: put back"
+            reason = f"{result.reason}, of which no plan came"
             state.results[number] = replace(result, kept=False, cumulative=None, reason=reason)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline, check_baseline
-from hotlap.lap.best_guess import prove_best
+from hotlap.lap.best_guess import is_worth_a_proof, prove_best
 from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
 from hotlap.lap.headroom import too_full
 from hotlap.lap.incumbent import Guess, Search, give_way, keep
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
-from hotlap.lap.together import few_trials, lot, try_together, try_without_least
+from hotlap.lap.together import few_trials, least_of_lot, lot, try_together
+from hotlap.lap.without import try_without
 from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
 from hotlap.plan.knob_walk import knob_candidates, left_out
-from hotlap.plan.match import Candidate, candidates, canonical, refusals
+from hotlap.plan.match import Candidate, as_move, candidates, canonical, refusals
 from hotlap.plan.order import order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.knob import Knob
-from hotlap.records.plan import Move
 from hotlap.records.trials import OF_BASELINE, TOO_FEW, LeverResult, Trial
 from hotlap.report import units
 from hotlap.trial.budget import Budget
@@ -66,7 +65,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
             "trials, and a second look."
         )
     state.notes += left_out(knobs, state.results, state.tried)
-    prove_best(session, state)
+    prove_best(session, baseline, state)
     state.refused += _no_time_for(session, state, roof)
     return state
 
@@ -77,8 +76,9 @@ def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | 
     if len(found) < 2 or not few_trials(session, baseline, state, len(found), MEASURE_S):
         return
     try_together(session, baseline, state, found, min(LOT_S, session.left_s(state.until)))
-    if session.left_s(state.until) > MEASURE_S / 3:
-        try_without_least(session, baseline, state, found, min(MEASURE_S, session.left_s(state.until)))
+    seconds, least = min(MEASURE_S, session.left_s(state.until)), least_of_lot(state, found)
+    if least is not None and seconds >= MEASURE_S / 3:
+        try_without(session, baseline, state, least, seconds, "it came in with others, and")
 
 
 def _still_worth(state: Search, roof: Roof | None, found: list[Candidate]) -> list[Candidate]:
@@ -122,7 +122,7 @@ def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tup
 def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:
     key = (candidate.lever, canonical(candidate.setting))
     state.tried.add(key)
-    move = Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
+    move = as_move(candidate)
     replay = REPLAY_BATCHES if state.replayed or needs_replay(candidate.lever, state.findings) else 0
     feeder = replaced(state.moves, candidate.lever)
     moves = [*(m for m in state.moves if m.lever != move.lever and m is not feeder), move]  # a knob has one value
@@ -139,13 +139,11 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     )
     trial = measure(session, state.incumbent, arm, question)
     state.trials.append(trial)
-    its_own = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # a cache needs more steps
-    if not its_own and not any(result.measured for result in state.results):
-        check_baseline(trial)
+    _check_first(state, question, trial)
     choice = choose(trial)
-    kept, reason = choice.kept, choice.reason
-    if kept and (full := too_full(session, state.incumbent, arm)) is not None:
-        kept, reason = False, f"{reason}, but {full}"
+    full = too_full(session, state.incumbent, arm)
+    kept = choice.kept and full is None
+    reason = f"{choice.reason}, but {full}" if choice.kept and full else choice.reason
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
     if kept:
         assert trial.interval is not None
@@ -168,8 +166,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         samples_per_s=None if base is None else base * state.cumulative,
         cumulative=state.cumulative if kept else None,
     )
-    if not state.moves and not candidate.is_knob and trial.interval is not None and _undecided(trial):
-        state.guesses.append(Guess([move], trial.interval, [_sped_up(result, ratio)], bool(replay)))
+    if not (state.moves or candidate.is_knob or full) and trial.interval is not None and is_worth_a_proof(trial):
+        state.guesses.append(Guess([move], trial.interval, [result], bool(replay)))
     if not kept and _undecided(trial) and key not in state.undecided:
         state.undecided[key] = result  # noise, not the lever, decided: once more when the others have been tried
         state.tried.discard(key)
@@ -177,35 +175,16 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         return
     state.results.append(result)
     session.listener.line(describe(result))
-    if kept and (feeder := relieved(state.moves, candidate.lever)) is not None:
-        _try_without(session, baseline, state, feeder, candidate.lever)
-
-
-def _try_without(session: Session, baseline: Baseline, state: Search, feeder: Move, cache: str) -> None:
-    """A cache has taken the work of what fed the step: put that back, if the plan is faster without it."""
     seconds = min(MEASURE_S, session.left_s(state.until))
-    if seconds < MEASURE_S / 3:
-        return
-    moves = [m for m in state.moves if m is not feeder]
-    replay = REPLAY_BATCHES if state.replayed else 0
-    session.stage = f"try without {feeder.lever}"
-    arm = session.arm(f"without-{feeder.lever}", moves=moves, replay_batches=replay)
-    warm = 0 if replay else warm_steps(moves, state.findings)
-    question = Question(f"without-{feeder.lever}", seconds, warm_steps=warm)
-    trial = measure(session, state.incumbent, arm, question)
-    state.trials.append(trial)
-    if not choose(trial).kept or trial.interval is None:
-        session.discard(arm)
-        return
-    faster = units.ratio(trial.interval.ratio)
-    give_way(state, feeder, f"it paid, and with {cache} the step is {faster} as fast without it")
-    state.cumulative *= trial.interval.ratio
-    keep(session, baseline, state, arm, moves)
-    session.listener.line(f"  {feeder.lever}  {faster} without it, now that there is {cache}: put back")
+    if kept and (feeder := relieved(state.moves, candidate.lever)) is not None and seconds >= MEASURE_S / 3:
+        try_without(session, baseline, state, feeder, seconds, f"it paid, and with {candidate.lever}")
 
 
-def _sped_up(result: LeverResult, ratio: float) -> LeverResult:
-    return result if result.samples_per_s is None else replace(result, samples_per_s=result.samples_per_s * ratio)
+def _check_first(state: Search, question: Question, trial: Trial) -> None:
+    """As long as nothing has been measured: raises Unmeasurable where the script itself is too short."""
+    its_own = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # a cache needs more steps
+    if not its_own and not any(result.measured for result in state.results):
+        check_baseline(trial)
 
 
 def _undecided(trial: Trial) -> bool:

@@ -27,7 +27,7 @@ from hotlap.trial.pauses import Cycle
 from hotlap.trial.progress import Progress
 from hotlap.trial.sandbox import Sandbox
 
-__all__ = ["Session", "validation_place"]
+__all__ = ["Session", "validation_place", "waits_for"]
 
 MOST_LENT = 1.0
 """Of the budget: what :meth:`Session.lend` adds at most."""
@@ -145,7 +145,7 @@ class Session:
                 sandbox=self.sandbox,
                 output=timeline_dir / "output.txt",
                 lever=on_trial,
-                waits_for=frozenset() if on_trial is None else _waits_for(on_trial),
+                waits_for=frozenset() if on_trial is None else waits_for(on_trial),
                 replaced=self._stand_ins(name, moves),
             )
         )
@@ -205,7 +205,7 @@ def _awake(timeline: Timeline, arm: Arm) -> Timeline:
     return timeline
 
 
-def _waits_for(lever_id: str) -> frozenset[str]:
+def waits_for(lever_id: str) -> frozenset[str]:
     """Kinds of events that a lever needs to see before it can change anything, from the causes that it treats."""
     treats = levers()[lever_id].TREATS
     return frozenset(k for k in ("validation", "checkpoint") if all(cause.startswith(k) for cause in treats))

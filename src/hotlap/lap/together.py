@@ -12,20 +12,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
+from hotlap.lap.best_guess import is_worth_a_proof
 from hotlap.lap.caches import REPLAY_BATCHES, WHOLE, needs_replay, warm_steps
 from hotlap.lap.headroom import too_full
-from hotlap.lap.incumbent import Guess, Search, give_way, keep
+from hotlap.lap.incumbent import Guess, Search, keep
 from hotlap.lap.measure import Question, measure
-from hotlap.lap.session import Session
+from hotlap.lap.session import Session, waits_for
 from hotlap.lever.registry import levers
 from hotlap.plan.choose import Choice, choose
-from hotlap.plan.match import Candidate, canonical
+from hotlap.plan.match import Candidate, as_move, blocked, canonical
 from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, LeverResult
 from hotlap.report import units
 from hotlap.trial.marks import last_words, refusal, took_hold
 
-__all__ = ["few_trials", "lot", "try_together", "try_without_least"]
+__all__ = ["few_trials", "least_of_lot", "lot", "try_together"]
 
 FEW = 4
 """With so many trials, one by one is the better way: each lever is measured by itself."""
@@ -42,17 +43,14 @@ def few_trials(session: Session, baseline: Baseline, state: Search, wanted: int,
 def lot(candidates: Sequence[Candidate]) -> list[Candidate]:
     """What can be on together, best first: no knobs (they are the user's), nothing that conflicts with one before it,
     nothing whose start takes longer than the trial saves, nothing that waits for validation or a checkpoint."""
-    known = levers()
     found: list[Candidate] = []
+    moves: list[Move] = []
     for candidate in candidates:
-        if candidate.is_knob or candidate.gain.startup_s or candidate.lever == WHOLE:
+        if candidate.is_knob or candidate.gain.startup_s or candidate.lever == WHOLE or waits_for(candidate.lever):
             continue
-        own = known[candidate.lever]
-        if all(c.split("-")[0] in ("validation", "checkpoint") for c in own.TREATS):
-            continue
-        if any(c.lever == own.ID or c.lever in own.CONFLICTS or own.ID in known[c.lever].CONFLICTS for c in found):
-            continue
-        found.append(candidate)
+        if blocked(levers()[candidate.lever], moves) is None:
+            found.append(candidate)
+            moves.append(as_move(candidate))
     return found
 
 
@@ -62,7 +60,7 @@ def try_together(
     """One trial of all ``candidates``. Those that took hold are kept where it paid; else all are left to be tried one
     by one."""
     replay = REPLAY_BATCHES if any(needs_replay(c.lever, state.findings) for c in candidates) else 0
-    moves = [Move(c.lever, c.setting, c.preserves) for c in candidates]  # type: ignore[arg-type]
+    moves = [as_move(c) for c in candidates]
     arm = session.arm("together", moves=moves, replay_batches=replay)
     names = ", ".join(c.lever for c in candidates)
     session.stage = f"try {len(candidates)} levers together"
@@ -81,7 +79,8 @@ def try_together(
     results = _results([c for c, _ in kept], choice, trial.interval, baseline, factor)
     if not choice.kept:
         session.discard(arm)
-        state.guesses.append(Guess([m for _, m in kept], trial.interval, results, bool(replay)))
+        if is_worth_a_proof(trial):
+            state.guesses.append(Guess([m for _, m in kept], trial.interval, results, bool(replay)))
         session.listener.line(f"  together: {choice.reason}; they are tried one by one")
         return
     state.tried |= {(c.lever, canonical(c.setting)) for c, _ in kept}
@@ -131,28 +130,8 @@ def _results(
     ]
 
 
-def try_without_least(
-    session: Session, baseline: Baseline, state: Search, together: Sequence[Candidate], seconds: float
-) -> None:
-    """Take the lever of the lot away that promises least, and keep it away if it is not missed."""
-    members = {m.lever: m for m in state.moves if m.gain is None}
+def least_of_lot(state: Search, together: Sequence[Candidate]) -> Move | None:
+    """The move of the lot that promised least, of those that are kept; None where only one of them is."""
+    members = {m.lever: m for m in state.moves if m.gain is None}  # a move that was measured by itself has a gain
     kept = [c for c in together if c.lever in members]
-    if len(kept) < 2:
-        return
-    least = min(kept, key=lambda c: c.predicted)
-    move = members[least.lever]
-    moves = [m for m in state.moves if m is not move]
-    session.stage = f"try without {least.lever}"
-    replay = REPLAY_BATCHES if state.replayed else 0
-    arm = session.arm(f"without-{least.lever}", moves=moves, replay_batches=replay)
-    warm = 0 if replay else warm_steps(moves, state.findings)
-    trial = measure(session, state.incumbent, arm, Question(f"without-{least.lever}", seconds, warm_steps=warm))
-    state.trials.append(trial)
-    if not choose(trial).kept or trial.interval is None:
-        session.discard(arm)
-        return
-    faster = units.ratio(trial.interval.ratio)
-    give_way(state, move, f"without it the plan is {faster} as fast")
-    state.cumulative *= trial.interval.ratio
-    keep(session, baseline, state, arm, moves)
-    session.listener.line(f"  {least.lever}  {faster} without it: put back")
+    return members[min(kept, key=lambda c: c.predicted).lever] if len(kept) > 1 else None

@@ -26,8 +26,8 @@ class WeightsPrint:
     def __init__(self, buffers: bool = True) -> None:
         self._buffers = buffers
         self._places: list[int] = []
-        self._large: list[Tensor] = []
-        self._small: list[list[Tensor]] = []
+        self._by_device: list[tuple[list[Tensor], list[Tensor]]] = []
+        """Of each device: the large tensors' bytes, and the small ones'."""
 
     def take(self, module: nn.Module) -> list[Any]:
         """The print of now; equal ones are of equal weights at the same places."""
@@ -41,13 +41,18 @@ class WeightsPrint:
             flat = [_as_it_lies(t.detach()) for t in tensors]
             seen = all(data.data_ptr() == place for data, place in zip(flat, places, strict=True))
             self._places = places if seen else []  # a copy shows what was there when it was made
-            self._large = [data for data in flat if data.numel() > SMALL_BYTES]
-            small = [data for data in flat if data.numel() <= SMALL_BYTES]
-            devices = dict.fromkeys(data.device for data in small)
-            self._small = [[data for data in small if data.device == device] for device in devices]
-        sums = [_sum(data) for data in self._large]
-        sums += [_sum(torch.cat(parts), by_place=True) for parts in self._small]
-        return [places, torch.stack([s.cpu() for s in sums]).tolist() if sums else []]
+            self._by_device = [
+                (
+                    [data for data in flat if data.device == device and data.numel() > SMALL_BYTES],
+                    [data for data in flat if data.device == device and data.numel() <= SMALL_BYTES],
+                )
+                for device in dict.fromkeys(data.device for data in flat)
+            ]
+        sums: list[int] = []
+        for large, small in self._by_device:
+            told = [_sum(data) for data in large] + ([_sum(torch.cat(small), by_place=True)] if small else [])
+            sums += torch.stack(told).tolist()  # one wait for each device
+        return [places, sums]
 
 
 def _as_it_lies(tensor: Tensor) -> Tensor:
@@ -60,16 +65,16 @@ def _as_it_lies(tensor: Tensor) -> Tensor:
 
 
 def _sum(data: Tensor, by_place: bool = False) -> Tensor:
-    """Sum of bytes, read as whole numbers of eight bytes each (of one, at the end), modulo 2 ** 64: torch adds narrower
-    ones up in 67 times the time. ``by_place``: each number times an odd one of its own, so that places count."""
+    """Sum of bytes, read as whole numbers of eight bytes each (of one, at its ends), modulo 2 ** 64: torch adds
+    narrower ones up in 67 times the time. ``by_place``: each number times an odd one of its own: places count."""
     import torch
 
-    words = data.numel() // 8 * 8 if data.storage_offset() % 8 == 0 else 0
-    numbers = data[:words].view(torch.int64)
+    head = min(-data.storage_offset() % 8, data.numel())  # up to where a number of eight bytes may begin
+    tail = data.numel() - (data.numel() - head) % 8
+    numbers = data[head:tail].view(torch.int64)
     if by_place:
         numbers = numbers * torch.arange(1, 2 * len(numbers), 2, device=data.device)
-    total = data[words:].sum(dtype=torch.int64)
-    return total + numbers.sum() if words else total
+    return data[:head].sum(dtype=torch.int64) + numbers.sum() + data[tail:].sum(dtype=torch.int64)
 
 
 def holdings(module: nn.Module) -> list[Any]:

@@ -14,7 +14,7 @@ from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
 from hotlap.records.plan import KNOB, Move
 
-__all__ = ["Candidate", "Tried", "candidates", "canonical", "refusals"]
+__all__ = ["Candidate", "Tried", "as_move", "blocked", "candidates", "canonical", "refusals"]
 
 Tried = AbstractSet[tuple[str, str]]
 """Pairs of lever id and :func:`canonical` setting."""
@@ -38,6 +38,11 @@ class Candidate:
         return self.lever.startswith(KNOB)
 
 
+def as_move(candidate: Candidate) -> Move:
+    """The candidate as a move that has not been measured."""
+    return Move(candidate.lever, candidate.setting, candidate.preserves)  # type: ignore[arg-type]
+
+
 def canonical(setting: Setting) -> str:
     """A setting as text: equal settings give equal texts."""
     return json.dumps(setting, sort_keys=True)
@@ -59,7 +64,7 @@ def candidates(
     """
     found = []
     for lever in levers().values():
-        if not _wanted(lever, allow, only, skip) or _blocked(lever, done):
+        if not _wanted(lever, allow, only, skip) or blocked(lever, done):
             continue
         finding = lever.evidence(findings)
         if finding is None:
@@ -87,7 +92,7 @@ def refusals(
         if lever.PRESERVES not in allow:
             found.append((lever.ID, f"It may change the {_WORDS[lever.PRESERVES]}; allow it with `--allow`."))
             continue
-        conflict = _blocked(lever, done)
+        conflict = blocked(lever, done)
         if conflict and conflict != lever.ID:
             found.append((lever.ID, f"It cannot be on together with {conflict}."))
             continue
@@ -106,7 +111,7 @@ def _wanted(lever: Lever, allow: AbstractSet[str], only: AbstractSet[str], skip:
     return lever.PRESERVES in allow and lever.ID not in skip and (not only or lever.ID in only)
 
 
-def _blocked(lever: Lever, done: Sequence[Move]) -> str | None:
+def blocked(lever: Lever, done: Sequence[Move]) -> str | None:
     """The move that is this lever or conflicts with it (either side may say so)."""
     known = levers()
     for move in done:

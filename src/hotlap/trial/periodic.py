@@ -110,6 +110,8 @@ class _Opening:
         at = bisect_left(self._ends, event.t)
         if at == len(self._rows) or not _whole(self._rows[at].t, self._ends[at], self._live):
             return None
+        if self._rows[at].t > event.t:
+            return 0.0  # it fell into a row of several steps, which says nothing of one
         return (steady_ns(self._rows[at]) - self._usual_ns) / 1e9
 
 

@@ -1,0 +1,40 @@
+"""Taking one move of the plan away again: it stays away where the plan is faster without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotlap.lap.baseline import Baseline
+from hotlap.lap.caches import REPLAY_BATCHES, warm_steps
+from hotlap.lap.incumbent import Search, give_way, keep
+from hotlap.lap.measure import Question, measure
+from hotlap.lap.session import Session
+from hotlap.plan.choose import choose
+from hotlap.records.plan import Move
+from hotlap.report import units
+
+__all__ = ["try_without"]
+
+
+def try_without(session: Session, baseline: Baseline, state: Search, move: Move, seconds: float, since: str) -> None:
+    """One trial of the plan without ``move``. ``since``: what has happened since it came in, for the report."""
+    moves = [m for m in state.moves if m is not move]
+    replay = REPLAY_BATCHES if state.replayed else 0
+    session.stage = f"try without {move.lever}"
+    arm = session.arm(f"without-{move.lever}", moves=moves, replay_batches=replay)
+    warm = 0 if replay else warm_steps(moves, state.findings)
+    trial = measure(session, state.incumbent, arm, Question(f"without-{move.lever}", seconds, warm_steps=warm))
+    state.trials.append(trial)
+    if not choose(trial).kept or trial.interval is None:
+        session.discard(arm)
+        return
+    faster = units.ratio(trial.interval.ratio)
+    give_way(state, move, f"{since} the step is {faster} as fast without it")
+    state.cumulative *= trial.interval.ratio
+    keep(session, baseline, state, arm, moves)
+    last = max((n for n, result in enumerate(state.results) if result.kept), default=None)
+    if last is not None:  # the total stands at the last line that is kept
+        base, total = baseline.findings.throughput.samples_per_s, state.cumulative
+        per_s = None if base is None else base * total
+        state.results[last] = replace(state.results[last], samples_per_s=per_s, cumulative=total)
+    session.listener.line(f"  {move.lever}  {faster} without it: put back")

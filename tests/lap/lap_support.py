@@ -1,0 +1,27 @@
+"""What stands where a session stands, in tests of a search."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from hotlap.testing.lever_kit import machine_of
+
+
+class Session:
+    """A budget of 100 s; whoever stands for a trial adds to ``spent_s``."""
+
+    def __init__(self) -> None:
+        self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
+        self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
+        self.lines: list[str] = []
+        self.listener = SimpleNamespace(line=self.lines.append)
+
+    def left_s(self, share: float = 1.0) -> float:
+        return max(0.0, 100.0 * share - self.spent_s)
+
+    def arm(self, name: str, **_: Any) -> str:
+        return name
+
+    def discard(self, arm: str) -> None:
+        pass
