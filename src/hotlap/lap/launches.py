@@ -38,8 +38,8 @@ MOST_PAIRS = 18
 """Pairs of launches in all, where the planned ones leave open what is faster (bench/power.py: what they see)."""
 ONE_LOOK_LEVEL = 0.985
 """Two-sided: equals are called "faster" in three proofs of four hundred at most, where launches differ normally. It
-leaves room for those that do not: at 0.98, launches of two modes 28 % apart did it in 1.3 % of 8,000 proofs, and real
-ones, drawn whole, in 1.1 % (bench/power.py; 1 % is wanted)."""
+leaves room for those that do not: at 0.98, launches of two modes 28 % apart did it more often than the one time in a
+hundred that is wanted (bench/power.py counts it)."""
 FIRST_LEVEL, LAST_LEVEL = 0.9965, 0.9885
 """Where there are two looks, after the planned pairs and after all, they share what one look allows."""
 MORE_TIME = 2.0
