@@ -215,11 +215,24 @@ def decide(monkeypatch: pytest.MonkeyPatch, first: list[float], later: float, **
 
 def test_a_small_gain_that_is_open_after_the_planned_launches_gets_more(monkeypatch: pytest.MonkeyPatch) -> None:
     open_still = [0.19, 0.2, 0.185, 0.195]
-    told, more = decide(monkeypatch, open_still, 0.19, may_lend=True)
+    told, more = decide(monkeypatch, open_still, 0.197, may_lend=True)
     interval = told.trial().interval
     assert more == module.MOST_PAIRS - 4 and interval is not None
     assert interval.low > 1.0 and interval.launches == module.MOST_PAIRS and interval.level == module.LAST_LEVEL
     assert "4 pairs of launches left open whether the plan is faster: up to 14 more" in told.notes
+
+
+def test_a_gain_that_is_plain_half_way_takes_no_more_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, more = decide(monkeypatch, [0.19, 0.2, 0.185, 0.195], 0.185, may_lend=True)
+    interval = told.trial().interval
+    assert more == (module.MOST_PAIRS - 4) // 2 and interval is not None
+    assert interval.low > 1.0 and interval.level == module.HALF_LEVEL
+
+
+def test_what_looks_slower_half_way_takes_no_more_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, more = decide(monkeypatch, [0.19, 0.2, 0.185, 0.195], 0.21, may_lend=True)
+    interval = told.trial().interval
+    assert more == (module.MOST_PAIRS - 4) // 2 and interval is not None and interval.low < 1.0
 
 
 @pytest.mark.parametrize(
@@ -245,7 +258,8 @@ def test_what_is_seen_at_the_first_look_is_seen_at_a_level_of_its_own(monkeypatc
     one_look, more = decide(monkeypatch, between, 0.2)
     found = one_look.trial().interval
     assert found is not None and found.low > 1.0 and more == 0
-    two_looks, more = decide(monkeypatch, between, 0.2, may_lend=True)
-    found = two_looks.trial().interval
+    more_looks, more = decide(monkeypatch, between, 0.2, may_lend=True)
+    found = more_looks.trial().interval
     assert more > 0 and found is not None and found.low < 1.0
-    assert pytest.approx(1 - module.ONE_LOOK_LEVEL) == (1 - module.FIRST_LEVEL) + (1 - module.LAST_LEVEL)
+    spent = sum(1 - level for level in (module.FIRST_LEVEL, module.HALF_LEVEL, module.LAST_LEVEL))
+    assert pytest.approx(1 - module.ONE_LOOK_LEVEL) == spent

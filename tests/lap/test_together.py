@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -147,12 +148,21 @@ def test_a_script_that_starts_quickly_has_its_levers_measured_one_by_one(monkeyp
 
 
 def test_few_trials_depend_on_the_start_and_on_what_is_wanted() -> None:
-    def few(start_s: float, wanted: int) -> bool:
-        return few_trials(cast(Any, Session()), cast(Any, SimpleNamespace(start_s=start_s)), state, wanted, MEASURE_S)
+    def few(start_s: float, wanted: int, name: str = "channels-last") -> bool:
+        state = Search(cast(Any, "baseline"), findings)
+        found = [candidate(name)] * wanted
+        return few_trials(cast(Any, Session()), cast(Any, SimpleNamespace(start_s=start_s)), state, found, MEASURE_S)
 
-    state = Search(cast(Any, "baseline"), findings_of("decode"))
+    findings = findings_of("decode")
     assert few(20.0, 2) and not few(10.0, 2), "70 s hold one trial of 37 s, and two of 27 s"
     assert few(10.0, 3) and not few(0.0, 10), "with four trials one by one is the better way"
+    short = cast(Any, findings.script.loader)
+    findings = replace(
+        findings,
+        script=replace(findings.script, loader=replace(short, batches_per_epoch=30)),
+        throughput=replace(findings.throughput, step_s=0.2),
+    )
+    assert not few(0.0, 3) and few(0.0, 3, "cache-teacher"), "two epochs of 6 s warm the cache in each trial"
 
 
 def test_what_can_be_on_together() -> None:

@@ -40,8 +40,8 @@ ONE_LOOK_LEVEL = 0.985
 """Two-sided: equals are called "faster" in three proofs of four hundred at most, where launches differ normally. It
 leaves room for those that do not: at 0.98, launches of two modes 28 % apart did it more often than the one time in a
 hundred that is wanted (bench/power.py counts it)."""
-FIRST_LEVEL, LAST_LEVEL = 0.9965, 0.9885
-"""Where there are two looks, after the planned pairs and after all, they share what one look allows."""
+FIRST_LEVEL, HALF_LEVEL, LAST_LEVEL = 0.9965, 0.996, 0.9925
+"""Where there are three looks, after the planned pairs, half way and after all, they share what one look allows."""
 MORE_TIME = 2.0
 """A pair of launches in which too few windows counted is followed by one of so many times the length."""
 WORTH_LAUNCHING = 2
@@ -139,20 +139,26 @@ class Launches:
     def decide(self, session: Session, make: MakeArm, share: float, hopeless: Callable[[], bool] = _never) -> None:
         """Launch on where the planned pairs leave open whether the candidate is faster, if the session lends the time.
 
-        Time alone says, before anything is looked at, whether there can be a second look. Then each look has a level
-        of its own, so that both together are wrong as rarely as one.
+        Time alone says, before anything is looked at, whether there can be further looks. Then each look has a level of
+        its own, so that all together are wrong as rarely as one. A look half way spares what a plain answer needs not.
         """
-        pair_s = self.pair_s(session)
-        more = min(MOST_PAIRS - self.begun, int((session.left_s(share) + session.lendable_s) / pair_s))
-        if more < WORTH_LAUNCHING or hopeless():
+        more = min(MOST_PAIRS - self.begun, int((session.left_s(share) + session.lendable_s) / self.pair_s(session)))
+        if more < WORTH_LAUNCHING or hopeless() or not self._open(FIRST_LEVEL):
             return
-        found = self._interval(FIRST_LEVEL)
-        if found is None or found.launches < MIN_LAUNCHES or found.low > 1.0 or found.ratio <= 1.0:
-            return
-        self.level = LAST_LEVEL
         self.notes.append(f"{self.begun} pairs of launches left open whether the plan is faster: up to {more} more")
-        session.lend(more * pair_s - session.left_s(share))
-        self.go_on(session, make, self.begun + more, share, hopeless)
+        half, last = self.begun + (more + 1) // 2, self.begun + more
+        for pairs, level in ((half, HALF_LEVEL), (last, LAST_LEVEL)):
+            wanted_s = (pairs - self.begun) * self.pair_s(session) - session.left_s(share)
+            session.lend(min(wanted_s, session.lendable_s))
+            self.go_on(session, make, pairs, share, hopeless)
+            self.level = level
+            if not self._open(level):
+                return
+
+    def _open(self, level: float) -> bool:
+        """Whether the pairs so far promise that the candidate is faster, and do not show it."""
+        found = self._interval(level)
+        return found is not None and found.launches >= MIN_LAUNCHES and found.low <= 1.0 < found.ratio
 
     def add(self, trial: Trial) -> None:
         """Take in one more pair of launches."""

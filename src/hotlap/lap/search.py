@@ -73,7 +73,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
 def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> None:
     """All at once, where one by one would leave most of them untried."""
     found = lot(_still_worth(state, roof, _promising(session, state, knobs)))
-    if len(found) < 2 or not few_trials(session, baseline, state, len(found), MEASURE_S):
+    if len(found) < 2 or not few_trials(session, baseline, state, found, MEASURE_S):
         return
     try_together(session, baseline, state, found, min(LOT_S, session.left_s(state.until)))
     seconds, least = min(MEASURE_S, session.left_s(state.until)), least_of_lot(state, found)

@@ -34,10 +34,14 @@ WARM_UP_S = 3.0
 """Warm-up of an arm in a search, as a rule."""
 
 
-def few_trials(session: Session, baseline: Baseline, state: Search, wanted: int, measure_s: float) -> bool:
-    """Whether the budget holds too few trials for ``wanted`` levers, one by one."""
-    each_s = baseline.start_s + WARM_UP_S + measure_s
-    return int(session.left_s(state.until) / each_s) < min(FEW, wanted)
+def few_trials(
+    session: Session, baseline: Baseline, state: Search, wanted: Sequence[Candidate], measure_s: float
+) -> bool:
+    """Whether the budget holds too few trials for the levers that are wanted, one by one. Once a cache is kept, every
+    trial waits until it is warm."""
+    caches_s = warm_steps([as_move(c) for c in wanted], state.findings) * state.findings.throughput.step_s
+    each_s = baseline.start_s + WARM_UP_S + caches_s + measure_s
+    return int(session.left_s(state.until) / each_s) < min(FEW, len(wanted))
 
 
 def lot(candidates: Sequence[Candidate]) -> list[Candidate]:
