@@ -156,8 +156,8 @@ def main() -> None:
         mark = found(sin, got["findings"])
         print(f"{sin['cause']:22s} train.py:{sin['line']:<4d} {sin['function']:24s} found: {mark}")
     for lever in got["levers"]:
-        measured = lever["measured"]["ratio"] if lever["measured"] else float("nan")
-        print(f"  {'+' if lever['kept'] else ' '} {lever['id']:24s} {measured:5.2f}x  {lever['reason'] or ''}")
+        measured = f"{lever['measured']['ratio']:.2f}x" if lever["measured"] else "–"  # it came in with others
+        print(f"  {'+' if lever['kept'] else ' '} {lever['id']:24s} {measured:>6s}  {lever['reason'] or ''}")
     if args.save:
         save("demo", figures)
     hand = figures["by_hand"]
