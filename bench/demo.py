@@ -156,7 +156,7 @@ def main() -> None:
         mark = found(sin, got["findings"])
         print(f"{sin['cause']:22s} train.py:{sin['line']:<4d} {sin['function']:24s} found: {mark}")
     for lever in got["levers"]:
-        measured = f"{lever['measured']['ratio']:.2f}x" if lever["measured"] else "–"  # it came in with others
+        measured = f"{lever['measured']['ratio']:.2f}x" if lever["measured"] else "-"  # it came in with others
         print(f"  {'+' if lever['kept'] else ' '} {lever['id']:24s} {measured:>6s}  {lever['reason'] or ''}")
     if args.save:
         save("demo", figures)

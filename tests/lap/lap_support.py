@@ -17,6 +17,10 @@ class Session:
         self.lines: list[str] = []
         self.listener = SimpleNamespace(line=self.lines.append)
 
+    @property
+    def elapsed_s(self) -> float:
+        return self.spent_s
+
     def left_s(self, share: float = 1.0) -> float:
         return max(0.0, 100.0 * share - self.spent_s)
 

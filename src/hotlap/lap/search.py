@@ -12,6 +12,7 @@ from hotlap.lap.incumbent import Guess, Search, give_way, keep
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
+from hotlap.lap.slow_steps import too_slow
 from hotlap.lap.together import few_trials, least_of_lot, lot, try_together
 from hotlap.lap.without import try_without
 from hotlap.lever.registry import levers
@@ -46,7 +47,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     """Try levers one by one until none pays, the roof is reached or the budget's share is spent."""
     session.stage = "levers"
     state = Search(baseline.arm, findings)
-    options = session.options
+    options, before_s = session.options, session.elapsed_s
     state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
     knobs, refused = usable(session, findings)
     state.refused += refused
@@ -58,7 +59,9 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
         _try(session, baseline, state, found[0])
     unsettled = [first for key, first in state.undecided.items() if key not in state.tried]
     state.results += unsettled
-    if unsettled:
+    if (slow := too_slow(session, baseline, state, before_s)) is not None:
+        state.notes.append(slow)
+    elif unsettled:
         names = ", ".join(first.id for first in unsettled)
         state.notes.append(
             f"This machine was too noisy to judge {names} in the time there was: a larger --budget gives longer "

@@ -1,0 +1,49 @@
+"""What budget a lap needs where steps are slow: each comparison is of so many of them, however long they take."""
+
+from __future__ import annotations
+
+import math
+
+from hotlap.lap.baseline import Baseline
+from hotlap.lap.incumbent import SEARCH_UNTIL, Search
+from hotlap.lap.launches import START_S, WARM_UP_S
+from hotlap.lap.measure import windows_of
+from hotlap.lap.prove import LAUNCHES_UNTIL
+from hotlap.lap.session import Session
+from hotlap.proof.speedup import MIN_LAUNCHES
+from hotlap.records.trials import TOO_FEW
+from hotlap.report import units
+from hotlap.trial.design import turn_s
+
+__all__ = ["enough_budget_s", "too_slow"]
+
+
+def too_slow(session: Session, baseline: Baseline, state: Search, before_s: float) -> str | None:
+    """What the user is told of a search that found nothing since its trials held too few of the script's steps."""
+    if state.moves or not any(TOO_FEW in trial.reason for trial in state.trials):
+        return None
+    needed_s = enough_budget_s(session, baseline, before_s)
+    if needed_s <= session.options.budget_s:  # neighbours spoiled the windows
+        return None
+    return (
+        f"Steps of {units.seconds(baseline.findings.throughput.step_s)} are too slow for this budget: trying a lever "
+        f"on them, and proving it, takes about --budget {math.ceil(needed_s / 60)}m."
+    )
+
+
+def enough_budget_s(session: Session, baseline: Baseline, before_s: float) -> float:
+    """Seconds of budget that hold one trial of the search and as many launches as a claim needs.
+
+    ``before_s``: what was spent before the search began.
+    """
+    trial_s, launch_s = (_comparison_s(session, baseline, whole) for whole in (False, True))
+    search_s, proof_s = before_s + trial_s, MIN_LAUNCHES * launch_s
+    return max(search_s / SEARCH_UNTIL, proof_s / (LAUNCHES_UNTIL - SEARCH_UNTIL))
+
+
+def _comparison_s(session: Session, baseline: Baseline, whole: bool) -> float:
+    """Launch, warm-up and the fewest pairs of windows that count; every other turn of an arm drops no steps."""
+    windows, step_s = windows_of(session, whole=whole), baseline.findings.throughput.step_s
+    ready_s = max(START_S, baseline.start_s) + max(WARM_UP_S, windows.warmup_steps * step_s)
+    pair_s = sum(turn_s(step_s, drop, windows) for drop in (0, windows.drop_steps))
+    return 2 * ready_s + windows.min_pairs * pair_s

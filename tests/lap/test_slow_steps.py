@@ -1,0 +1,58 @@
+"""A search whose trials hold too few of the script's steps says how long a lap over it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hotlap.lap.incumbent import Search
+from hotlap.lap.slow_steps import enough_budget_s, too_slow
+from hotlap.records.trials import TOO_FEW, Trial
+from hotlap.testing.lever_kit import findings_of
+from hotlap.trial.pauses import Cycle
+
+FAILED = Trial("together", {}, "failed", reason=f"only 0 {TOO_FEW}; give it a larger --budget")
+
+
+def lap(step_s: float, trials: list[Trial]) -> tuple[Any, Any, Search]:
+    findings = findings_of("memory-format")
+    findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
+    session = SimpleNamespace(cycle=Cycle(), options=SimpleNamespace(budget_s=225.0))
+    state = Search(cast(Any, "baseline"), findings, trials=trials)
+    return session, SimpleNamespace(findings=findings, start_s=10.0), state
+
+
+def test_slow_steps_are_told_with_the_budget_that_they_need() -> None:
+    session, baseline, state = lap(4.5, [FAILED])
+    told = too_slow(session, baseline, state, 100.0)
+    assert (
+        told is not None and told.startswith("Steps of 4.50 s are too slow for this budget") and "--budget 30m" in told
+    )
+
+
+def test_the_budget_holds_the_trial_and_the_proof() -> None:
+    session, baseline, _ = lap(4.5, [])
+    assert enough_budget_s(session, baseline, 1000.0) == pytest.approx((1000.0 + 281.0) / 0.6)
+    proof_s = 2 * (10.0 + 5 * 4.5) + 3 * (5 + 7) * 4.5
+    assert enough_budget_s(session, baseline, 0.0) == pytest.approx(3 * proof_s / 0.39)
+
+
+@pytest.mark.parametrize(
+    ("step_s", "trials"),
+    [
+        (0.02, [FAILED]),  # neighbours spoiled the windows
+        (4.5, [Trial("together", {}, "failed", reason="the script ended")]),
+    ],
+)
+def test_other_reasons_are_not_put_on_slow_steps(step_s: float, trials: list[Trial]) -> None:
+    session, baseline, state = lap(step_s, trials)
+    assert too_slow(session, baseline, state, 60.0) is None
+
+
+def test_nothing_is_told_where_a_lever_was_kept() -> None:
+    session, baseline, state = lap(4.5, [FAILED])
+    state.moves.append(cast(Any, "channels-last"))
+    assert too_slow(session, baseline, state, 100.0) is None
