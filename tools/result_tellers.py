@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loader_tellers import loader_rows
+from loops_teller import loops_rows
 from reliability_tellers import (
     drift_rows,
     fuzz_rows,
@@ -229,6 +230,7 @@ def _self_tuned(document: dict[str, Any]) -> Told:
         ("by hand over slow, at the same model, batch and cadences", str(value("hand", f["hand_over_slow"]))),
         ("the plan's share of the tuning by hand", f"{value('share', f['share'])} (wanted: {f['asked']:g})"),
         ("its budget", f.get("budget", "the default")),
+        *([("set for all arms alike", ", ".join(f["set"]))] if f.get("set") else []),
         ("the whole command", units.seconds(tool["command_s"])),
     ]
     none = "" if f["plan_found"] else " No plan was found, so that the plan's arm is the slow preset itself."
@@ -248,6 +250,7 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "ladder": _ladder,
     "lint": _lint,
     "loader": lambda document: Told(loader_rows(document)),
+    "loops": lambda document: Told(loops_rows(document)),
     "memory": _memory,
     "overhead": _overhead,
     "prediction": _prediction,

@@ -143,6 +143,24 @@ def test_slow_downs_found_late_or_for_a_wrong_cause_are_told() -> None:
     assert said["false warnings"].startswith("1 in 24 hours") and said["at step 7"] == "throttling"
 
 
+def test_loops_are_told_with_their_ratio_and_whether_losses_agree() -> None:
+    loop = {"samples_per_s": 35.0, "samples_per_s_range": [34.0, 36.0], "turns": 3}
+    over = {"median": 1.03, "lowest": 1.0, "highest": 1.18, "equal_bits": True, "largest_relative_difference": 0.0}
+    row = {
+        "loops": {"ours": loop},
+        "ours_over": {
+            "Lightning": over,
+            "Accelerate": over | {"equal_bits": False, "largest_relative_difference": 0.01},
+        },
+        "failed": {"Fabric": "not installed"},
+    }
+    found = dict(told("loops", {"figures": {"workloads": {"face_distill": row}}}).rows)
+    assert found["face_distill: ours over Lightning"] == "1.03x [1.00x, 1.18x], the same losses to the last bit"
+    assert "losses differ by 1 % at most" in found["face_distill: ours over Accelerate"]
+    assert found["face_distill: ours"] == "35.0 samples/s [34.0, 36.0] in 3 turns"
+    assert found["FAILED face_distill: Fabric"] == "not installed"
+
+
 def test_a_single_run_is_told_as_one() -> None:
     assert "single run" in told("size", {"figures": {"added_mb": 13.8}}).after
     assert told("size", {"figures": {"added_mb": [13.8, 14.0]}}).after == ""
