@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hotlap.testing.lever_kit import machine_of
+from hotlap.trial.pauses import Cycle
 
 
 class Session:
@@ -15,6 +16,7 @@ class Session:
         self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
         self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
         self.lines: list[str] = []
+        self.cycle = Cycle()
         self.listener = SimpleNamespace(line=self.lines.append)
 
     @property

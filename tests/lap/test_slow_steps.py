@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from hotlap.lap.incumbent import Search
-from hotlap.lap.slow_steps import enough_budget_s, too_slow
+from hotlap.lap.slow_steps import enough_budget_s, least_trial_s, too_slow
 from hotlap.records.trials import TOO_FEW, Trial
 from hotlap.testing.lever_kit import findings_of
 from hotlap.trial.pauses import Cycle
@@ -35,7 +35,9 @@ def test_slow_steps_are_told_with_the_budget_that_they_need() -> None:
 
 def test_the_budget_holds_the_trial_and_the_proof() -> None:
     session, baseline, _ = lap(4.5, [])
-    assert enough_budget_s(session, baseline, 1000.0) == pytest.approx((1000.0 + 281.0) / 0.6)
+    trial_s = 10.0 + 5 * 4.5 + 4 * (5 + 7) * 4.5
+    assert least_trial_s(session, baseline) == pytest.approx(trial_s)
+    assert enough_budget_s(session, baseline, 1000.0) == pytest.approx((1000.0 + trial_s) / 0.6)
     proof_s = 2 * (10.0 + 5 * 4.5) + 3 * (5 + 7) * 4.5
     assert enough_budget_s(session, baseline, 0.0) == pytest.approx(3 * proof_s / 0.39)
 

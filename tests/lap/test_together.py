@@ -151,7 +151,8 @@ def test_few_trials_depend_on_the_start_and_on_what_is_wanted() -> None:
     def few(start_s: float, wanted: int, name: str = "channels-last") -> bool:
         state = Search(cast(Any, "baseline"), findings)
         found = [candidate(name)] * wanted
-        return few_trials(cast(Any, Session()), cast(Any, SimpleNamespace(start_s=start_s)), state, found, MEASURE_S)
+        baseline = cast(Any, SimpleNamespace(start_s=start_s, findings=findings))
+        return few_trials(cast(Any, Session()), baseline, state, found, MEASURE_S)
 
     findings = findings_of("decode")
     assert few(20.0, 2) and not few(10.0, 2), "70 s hold one trial of 37 s, and two of 27 s"
@@ -163,6 +164,8 @@ def test_few_trials_depend_on_the_start_and_on_what_is_wanted() -> None:
         throughput=replace(findings.throughput, step_s=0.2),
     )
     assert not few(0.0, 3) and few(0.0, 3, "cache-teacher"), "two epochs of 6 s warm the cache in each trial"
+    findings = replace(findings, throughput=replace(findings.throughput, step_s=1.0))
+    assert few(0.0, 2), "70 s hold one trial of 60 steps"
 
 
 def test_what_can_be_on_together() -> None:

@@ -15,7 +15,7 @@ from hotlap.records.trials import TOO_FEW
 from hotlap.report import units
 from hotlap.trial.design import turn_s
 
-__all__ = ["enough_budget_s", "too_slow"]
+__all__ = ["enough_budget_s", "least_trial_s", "too_slow"]
 
 
 def too_slow(session: Session, baseline: Baseline, state: Search, before_s: float) -> str | None:
@@ -36,14 +36,23 @@ def enough_budget_s(session: Session, baseline: Baseline, before_s: float) -> fl
 
     ``before_s``: what was spent before the search began.
     """
-    trial_s, launch_s = (_comparison_s(session, baseline, whole) for whole in (False, True))
-    search_s, proof_s = before_s + trial_s, MIN_LAUNCHES * launch_s
+    search_s = before_s + least_trial_s(session, baseline)
+    proof_s = MIN_LAUNCHES * (2 * _ready_s(session, baseline) + _least_windows_s(session, baseline, whole=True))
     return max(search_s / SEARCH_UNTIL, proof_s / (LAUNCHES_UNTIL - SEARCH_UNTIL))
 
 
-def _comparison_s(session: Session, baseline: Baseline, whole: bool) -> float:
-    """Launch, warm-up and the fewest pairs of windows that count; every other turn of an arm drops no steps."""
+def least_trial_s(session: Session, baseline: Baseline) -> float:
+    """What a trial of the search takes at least: the candidate's launch, its warm-up, the fewest windows that count."""
+    return _ready_s(session, baseline) + _least_windows_s(session, baseline, whole=False)
+
+
+def _ready_s(session: Session, baseline: Baseline) -> float:
+    """Launch and warm-up of one arm."""
+    warm_s = windows_of(session, whole=False).warmup_steps * baseline.findings.throughput.step_s
+    return max(START_S, baseline.start_s) + max(WARM_UP_S, warm_s)
+
+
+def _least_windows_s(session: Session, baseline: Baseline, whole: bool) -> float:
+    """The fewest pairs of windows that count; every other turn of an arm follows on its own, and drops no steps."""
     windows, step_s = windows_of(session, whole=whole), baseline.findings.throughput.step_s
-    ready_s = max(START_S, baseline.start_s) + max(WARM_UP_S, windows.warmup_steps * step_s)
-    pair_s = sum(turn_s(step_s, drop, windows) for drop in (0, windows.drop_steps))
-    return 2 * ready_s + windows.min_pairs * pair_s
+    return windows.min_pairs * sum(turn_s(step_s, drop, windows) for drop in (0, windows.drop_steps))

@@ -18,6 +18,7 @@ from hotlap.lap.headroom import too_full
 from hotlap.lap.incumbent import Guess, Search, keep
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session, waits_for
+from hotlap.lap.slow_steps import least_trial_s
 from hotlap.lever.registry import levers
 from hotlap.plan.choose import Choice, choose
 from hotlap.plan.match import Candidate, as_move, blocked, canonical
@@ -37,10 +38,10 @@ WARM_UP_S = 3.0
 def few_trials(
     session: Session, baseline: Baseline, state: Search, wanted: Sequence[Candidate], measure_s: float
 ) -> bool:
-    """Whether the budget holds too few trials for the levers that are wanted, one by one. Once a cache is kept, every
-    trial waits until it is warm."""
+    """Whether the budget holds too few trials for the levers that are wanted, one by one. Slow steps make each longer,
+    and so does a cache: once it is kept, every trial waits until it is warm."""
     caches_s = warm_steps([as_move(c) for c in wanted], state.findings) * state.findings.throughput.step_s
-    each_s = baseline.start_s + WARM_UP_S + caches_s + measure_s
+    each_s = max(baseline.start_s + WARM_UP_S + measure_s, least_trial_s(session, baseline)) + caches_s
     return int(session.left_s(state.until) / each_s) < min(FEW, len(wanted))
 
 
