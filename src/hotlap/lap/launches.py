@@ -12,7 +12,7 @@ from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
 from hotlap.records.trials import TOO_FEW, Interval, Trial, Window
 from hotlap.trial.arm import Arm
-from hotlap.trial.design import turn_s
+from hotlap.trial.design import mean_turn_s
 
 __all__ = ["Launches", "MakeArm"]
 
@@ -89,12 +89,9 @@ class Launches:
         return statistics.median([w.steady_s for w in self.first.windows if w.arm == arm and w.steps] or [0.0])
 
     def least_s(self, session: Session) -> float:
-        """Measuring time that a pair of launches needs at least, for the pairs of windows that count; every other turn
-        of an arm follows on its own, and drops no steps."""
-        windows, pair_s = windows_of(session, whole=True), 0.0
-        for arm in ("baseline", "candidate"):
-            turns_s = [turn_s(self._step_s(arm), drop, windows) for drop in (0, windows.drop_steps)]
-            pair_s += statistics.mean(turns_s)
+        """Measuring time that a pair of launches needs at least, for the pairs of windows that count."""
+        windows = windows_of(session, whole=True)
+        pair_s = sum(mean_turn_s(self._step_s(arm), windows) for arm in ("baseline", "candidate"))
         return self._longer * max(LEAST_S, windows.min_pairs * pair_s)
 
     def pair_s(self, session: Session) -> float:

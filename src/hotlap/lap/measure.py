@@ -13,7 +13,7 @@ from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.compare import compare
-from hotlap.trial.design import turn_s, typical_step_s
+from hotlap.trial.design import mean_turn_s, typical_step_s
 from hotlap.trial.periodic import PeriodicStats
 
 __all__ = ["Question", "measure", "windows_of"]
@@ -113,15 +113,14 @@ def windows_of(session: Session, *, whole: bool) -> Budget:
 def _seconds(session: Session, incumbent: Arm, question: Question, windows: Budget) -> float:
     """The measuring time: what was asked, or as long as slow steps or cycles need for the least pairs of windows.
 
-    An arm's turns come in twos, and steps are dropped after a thaw alone. At most LONG_SHARE of what is left, and
-    nothing more for an ablation: a cause may stay observed.
+    At most LONG_SHARE of what is left, and nothing more for an ablation: a cause may stay observed.
     """
     if question.without not in (None, "everything"):
         return question.seconds
     trainer = incumbent.poll()
     step_s = typical_step_s(trainer.steps) if trainer is not None else 0.0
     step_s = max(step_s, session.cycle.seconds / session.cycle.steps)
-    least_s = windows.min_pairs * (turn_s(step_s, windows.drop_steps, windows) + turn_s(step_s, 0, windows))
+    least_s = 2 * windows.min_pairs * mean_turn_s(step_s, windows)
     return max(question.seconds, min(least_s, LONG_SHARE * session.left_s(1.0)))
 
 

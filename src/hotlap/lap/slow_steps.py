@@ -13,7 +13,7 @@ from hotlap.lap.session import Session
 from hotlap.proof.speedup import MIN_LAUNCHES
 from hotlap.records.trials import TOO_FEW
 from hotlap.report import units
-from hotlap.trial.design import turn_s
+from hotlap.trial.design import mean_turn_s
 
 __all__ = ["enough_budget_s", "least_trial_s", "too_slow"]
 
@@ -53,6 +53,6 @@ def _ready_s(session: Session, baseline: Baseline) -> float:
 
 
 def _least_windows_s(session: Session, baseline: Baseline, whole: bool) -> float:
-    """The fewest pairs of windows that count; every other turn of an arm follows on its own, and drops no steps."""
-    windows, step_s = windows_of(session, whole=whole), baseline.findings.throughput.step_s
-    return windows.min_pairs * sum(turn_s(step_s, drop, windows) for drop in (0, windows.drop_steps))
+    """The fewest pairs of windows that count."""
+    windows = windows_of(session, whole=whole)
+    return 2 * windows.min_pairs * mean_turn_s(baseline.findings.throughput.step_s, windows)

@@ -15,6 +15,7 @@ __all__ = [
     "counted_pairs",
     "enough",
     "is_steady",
+    "mean_turn_s",
     "order",
     "turn_s",
     "typical_step_s",
@@ -59,6 +60,11 @@ def is_steady(steps: Sequence[Step], budget: Budget, least_steps: int = 0) -> bo
 def turn_s(step_s: float, drop: int, budget: Budget) -> float:
     """How long a turn lasts: the shortest window plus the steps that are dropped, and one that a freeze cuts."""
     return max(budget.window_s + (drop + 1) * step_s, (budget.window_steps + drop + 2) * step_s)
+
+
+def mean_turn_s(step_s: float, budget: Budget) -> float:
+    """The same on average: an arm's turns come in twos, and steps are dropped after a thaw alone."""
+    return statistics.mean(turn_s(step_s, drop, budget) for drop in (0, budget.drop_steps))
 
 
 def order(turn: int, candidate_first: bool = False) -> str:
