@@ -15,6 +15,7 @@ class Session:
     def __init__(self) -> None:
         self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
         self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
+        self.lendable_s = 200.0
         self.lines: list[str] = []
         self.cycle = Cycle()
         self.listener = SimpleNamespace(line=self.lines.append)

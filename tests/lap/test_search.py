@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -27,9 +28,13 @@ def searched(
     answers: dict[str, list[Interval]],
     levers: list[str] | None = None,
     baseline_arm: Any = "baseline",
+    step_s: float = 0.05,
+    lendable_s: float = 200.0,
 ) -> tuple[Search, Session]:
     """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
     session, findings = Session(), findings_of("decode")
+    session.lendable_s = lendable_s
+    findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
 
     def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
         left = [name for name in levers or answers if (name, "{}") not in state.tried]
@@ -67,6 +72,29 @@ def test_a_lever_left_in_doubt_is_told_with_what_was_seen(monkeypatch: pytest.Mo
     assert [r.id for r in state.results if r.kept] == ["a"] and "put to the proof" in state.results[-1].reason
     assert len(state.results) == 4, "each is told once"
     assert "too noisy to judge" in state.notes[0] and "larger --budget" in state.notes[0]
+
+
+def test_a_guess_without_time_for_its_proof_is_told_with_the_budget_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = {name: [UNCERTAIN, UNCERTAIN] for name in ("a", "b", "c", "d")}
+    state, _ = searched(monkeypatch, answers, lendable_s=0.0)
+    assert not state.moves and not state.guessed
+    assert "no time was left for a proof of what promised most, a at 2x [1, 3]" in state.notes[-1]
+    assert "--budget 3m" in state.notes[-1], "three pairs of launches take 43 s, which is 29 % of it"
+
+
+def test_steps_of_which_no_trial_holds_enough_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Candidate("a", {}, "bits", "decode", 1.2, Gain(0.1, 0.2, "prior"))
+    monkeypatch.setattr(module, "candidates", lambda *_: [small])
+    state, session = searched(monkeypatch, {"a": [CERTAIN]}, step_s=1.0)
+    assert state.trials == [] and session.spent_s == 0.0 and state.too_slow
+    assert state.notes[0].startswith("Steps of 1.00 s are too slow for this budget")
+    assert state.refused == [
+        ("a", "No time was left for it: so few of the script's steps fit the budget. A larger --budget tries it.")
+    ]
+    state, _ = searched(monkeypatch, {"a": [CERTAIN]}, step_s=0.8)
+    assert [m.lever for m in state.moves] == ["a"], "40 % of what is left holds four pairs of windows"
 
 
 def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:

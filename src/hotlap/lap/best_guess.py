@@ -7,12 +7,14 @@ was kept, could decide. It claims as rarely what is not there (bench/power.py co
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.caches import REPLAY_BATCHES
 from hotlap.lap.incumbent import Search
 from hotlap.lap.session import Session
+from hotlap.lap.slow_steps import holds_a_proof, proof_budget_s
 from hotlap.records.trials import Trial
 from hotlap.report import units
 
@@ -28,10 +30,19 @@ def is_worth_a_proof(trial: Trial) -> bool:
 
 
 def prove_best(session: Session, baseline: Baseline, state: Search) -> None:
-    """The plan is what promised most, by the lower end of its interval; nothing where nothing did."""
+    """The plan is what promised most, by the lower end of its interval; nothing where nothing did, or where no time is
+    left for as many launches as a claim needs."""
     if state.moves or not state.guesses:
         return
     best = max(state.guesses, key=lambda guess: guess.interval.low)
+    if not holds_a_proof(session, baseline):
+        found = units.ratio_interval(best.interval.ratio, best.interval.low, best.interval.high)
+        state.notes.append(
+            "The search was certain of nothing, and no time was left for a proof of what promised most, "
+            f"{', '.join(move.lever for move in best.moves)} at {found}: try about "
+            f"--budget {math.ceil(proof_budget_s(session, baseline) / 60)}m."
+        )
+        return
     state.moves, state.replayed, state.guessed = best.moves, best.replayed, True
     state.cumulative = best.interval.ratio
     replay = REPLAY_BATCHES if best.replayed else 0

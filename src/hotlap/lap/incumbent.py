@@ -52,6 +52,8 @@ class Search:
     """Undecided trials of the unmodified script: the proof may decide on one of them, if nothing is kept."""
     guessed: bool = False
     """Whether the moves are a guess, which the proof is to decide on (lap/best_guess)."""
+    too_slow: bool = False
+    """Whether nothing was tried since no trial could count enough of the script's steps (lap/slow_steps)."""
 
     @property
     def until(self) -> float:

@@ -16,7 +16,7 @@ from hotlap.trial.compare import compare
 from hotlap.trial.design import mean_turn_s, typical_step_s
 from hotlap.trial.periodic import PeriodicStats
 
-__all__ = ["Question", "measure", "windows_of"]
+__all__ = ["LONG_SHARE", "Question", "measure", "windows_of"]
 
 TAKEN_AWAY = {
     "data": ("epoch_start",),

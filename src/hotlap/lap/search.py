@@ -12,7 +12,7 @@ from hotlap.lap.incumbent import Guess, Search, give_way, keep
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
-from hotlap.lap.slow_steps import too_slow
+from hotlap.lap.slow_steps import holds_a_trial, too_slow
 from hotlap.lap.together import few_trials, least_of_lot, lot, try_together
 from hotlap.lap.without import try_without
 from hotlap.lever.registry import levers
@@ -51,8 +51,11 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
     knobs, refused = usable(session, findings)
     state.refused += refused
-    _together(session, baseline, state, roof, knobs)
-    while session.left_s(state.until) > MEASURE_S / 3:
+    if _still_worth(state, roof, _promising(session, state, knobs)):
+        state.too_slow = not holds_a_trial(session, baseline, MEASURE_S)
+    if not state.too_slow:
+        _together(session, baseline, state, roof, knobs)
+    while not state.too_slow and session.left_s(state.until) > MEASURE_S / 3:
         found = _still_worth(state, roof, _promising(session, state, knobs))
         if not found:
             break
@@ -118,6 +121,7 @@ def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tup
         if c.lever not in seen:
             start = c.gain.startup_s
             why = f"its start alone takes {units.seconds(start)}" if start else "others came first"
+            why = "so few of the script's steps fit the budget" if state.too_slow else why
             told.append((c.lever, f"No time was left for it: {why}. A larger --budget tries it."))
     return told
 

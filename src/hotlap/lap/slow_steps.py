@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from hotlap.lap.baseline import Baseline
-from hotlap.lap.incumbent import SEARCH_UNTIL, Search
+from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
 from hotlap.lap.launches import START_S, WARM_UP_S
-from hotlap.lap.measure import windows_of
+from hotlap.lap.measure import LONG_SHARE, windows_of
 from hotlap.lap.prove import LAUNCHES_UNTIL
 from hotlap.lap.session import Session
 from hotlap.proof.speedup import MIN_LAUNCHES
@@ -15,12 +15,14 @@ from hotlap.records.trials import TOO_FEW
 from hotlap.report import units
 from hotlap.trial.design import mean_turn_s
 
-__all__ = ["enough_budget_s", "least_trial_s", "too_slow"]
+__all__ = ["enough_budget_s", "holds_a_proof", "holds_a_trial", "least_trial_s", "proof_budget_s", "too_slow"]
 
 
 def too_slow(session: Session, baseline: Baseline, state: Search, before_s: float) -> str | None:
-    """What the user is told of a search that found nothing since its trials held too few of the script's steps."""
-    if state.moves or not any(TOO_FEW in trial.reason for trial in state.trials):
+    """What the user is told of a search that found nothing since its trials held too few of the script's steps, or
+    would have held too few."""
+    seen = any(TOO_FEW in trial.reason for trial in state.trials)
+    if state.moves or not (seen or state.too_slow):
         return None
     needed_s = enough_budget_s(session, baseline, before_s)
     if needed_s <= session.options.budget_s:  # neighbours spoiled the windows
@@ -36,14 +38,37 @@ def enough_budget_s(session: Session, baseline: Baseline, before_s: float) -> fl
 
     ``before_s``: what was spent before the search began.
     """
-    search_s = before_s + least_trial_s(session, baseline)
-    proof_s = MIN_LAUNCHES * (2 * _ready_s(session, baseline) + _least_windows_s(session, baseline, whole=True))
-    return max(search_s / SEARCH_UNTIL, proof_s / (LAUNCHES_UNTIL - SEARCH_UNTIL))
+    search_s = (before_s + least_trial_s(session, baseline)) / SEARCH_UNTIL
+    windows_s = before_s + _least_windows_s(session, baseline) / LONG_SHARE
+    return max(search_s, windows_s, _least_proof_s(session, baseline) / (LAUNCHES_UNTIL - SEARCH_UNTIL))
+
+
+def holds_a_trial(session: Session, baseline: Baseline, seconds: float) -> bool:
+    """Whether a trial for which the search has ``seconds`` can count enough windows (``measure`` gives slow steps
+    more, within bounds)."""
+    return _least_windows_s(session, baseline) <= max(seconds, LONG_SHARE * session.left_s(1.0))
+
+
+def holds_a_proof(session: Session, baseline: Baseline) -> bool:
+    """Whether what is left holds as many launches as a claim needs, with what may be lent."""
+    return _least_proof_s(session, baseline) <= session.left_s(LAUNCHES_UNTIL) + session.lendable_s
+
+
+def proof_budget_s(session: Session, baseline: Baseline) -> float:
+    """Seconds of budget that would have left time for the proof of a guess: more than there were."""
+    proof_s = _least_proof_s(session, baseline)
+    spent_s = session.elapsed_s + proof_s
+    return max(spent_s / LAUNCHES_UNTIL, proof_s / (LAUNCHES_UNTIL - EMPTY_HANDED_UNTIL))
 
 
 def least_trial_s(session: Session, baseline: Baseline) -> float:
     """What a trial of the search takes at least: the candidate's launch, its warm-up, the fewest windows that count."""
-    return _ready_s(session, baseline) + _least_windows_s(session, baseline, whole=False)
+    return _ready_s(session, baseline) + _least_windows_s(session, baseline)
+
+
+def _least_proof_s(session: Session, baseline: Baseline) -> float:
+    launch_s = 2 * _ready_s(session, baseline) + _least_windows_s(session, baseline, whole=True)
+    return MIN_LAUNCHES * launch_s
 
 
 def _ready_s(session: Session, baseline: Baseline) -> float:
@@ -52,7 +77,7 @@ def _ready_s(session: Session, baseline: Baseline) -> float:
     return max(START_S, baseline.start_s) + max(WARM_UP_S, warm_s)
 
 
-def _least_windows_s(session: Session, baseline: Baseline, whole: bool) -> float:
+def _least_windows_s(session: Session, baseline: Baseline, whole: bool = False) -> float:
     """The fewest pairs of windows that count."""
     windows = windows_of(session, whole=whole)
     return 2 * windows.min_pairs * mean_turn_s(baseline.findings.throughput.step_s, windows)
