@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import random
 import time
@@ -12,13 +13,14 @@ from typing import Any
 
 import numpy
 import pytest
+import simplejpeg
 import soundfile
 import torch
 
 from hotlap.lever.catalog import cache_decode, cache_sample, cache_teacher
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.purity import impure_reason
-from hotlap.lever.readers import cached_reader, cached_sound_read
+from hotlap.lever.readers import cached_decoder, cached_reader, cached_sound_read
 from hotlap.lever.sample_codec import pack, unpack
 from hotlap.lever.sample_proof import deterministic
 from hotlap.testing.lever_kit import machine_of
@@ -150,6 +152,51 @@ def test_crops_of_a_sound_come_from_one_decoding(cache: FileCache, tmp_path: Pat
             assert rate == want_rate and got.shape == want.shape and numpy.array_equal(got, want), part
             assert got.flags.writeable
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("how", ["file", "bytes"])
+def test_a_sound_of_an_open_file_or_of_bytes(cache: FileCache, tmp_path: Path, how: str) -> None:
+    path = tmp_path / "a.flac"
+    soundfile.write(path, numpy.random.RandomState(0).randn(500).clip(-1, 1), 8000, subtype="PCM_16")
+    real, calls = counted(soundfile.read)
+    read = cached_sound_read(cache, real)
+    seen = []
+    for _ in range(3):
+        with open(path, "rb") if how == "file" else io.BytesIO(path.read_bytes()) as file:
+            data, rate = read(file, dtype="int16")
+            seen.append((data.tobytes(), rate, file.tell()))
+            data[:] = 0
+            assert read(path, dtype="int16")[0].any(), "a part read by path has an entry of its own"
+    assert len(calls) == 2 and len(set(seen)) == 1
+
+
+def test_encoded_bytes_are_decoded_once(cache: FileCache) -> None:
+    """``cv2.imdecode`` is handed an array, ``simplejpeg.decode_jpeg`` bytes."""
+    pixels = numpy.random.RandomState(0).randint(0, 255, (16, 24, 3), dtype=numpy.uint8)
+    content = simplejpeg.encode_jpeg(pixels)
+    real, calls = counted(simplejpeg.decode_jpeg)
+    decode = cached_decoder(cache, "simplejpeg.decode_jpeg", real)
+    for given in (content, bytearray(content), numpy.frombuffer(content, numpy.uint8)):
+        for _ in range(2):
+            image = decode(given, colorspace="BGR")
+            assert numpy.array_equal(image, simplejpeg.decode_jpeg(content, colorspace="BGR"))
+            image[:] = 0
+    assert len(calls) == 1, "the same bytes, however they are held"
+    other = simplejpeg.encode_jpeg(pixels[::-1].copy())
+    assert not numpy.array_equal(decode(other, colorspace="BGR"), decode(content, colorspace="BGR"))
+    decode(memoryview(content))
+    assert len(calls) == 3, "an object of another kind is left alone"
+
+
+def test_the_lever_helps_who_decodes_bytes(tmp_path: Path) -> None:
+    content = simplejpeg.encode_jpeg(numpy.zeros((8, 8, 3), numpy.uint8))
+    plain = simplejpeg.decode_jpeg
+    with LocalTarget(str(tmp_path)) as target:
+        cache_decode.apply(target, {"max_bytes": 1 << 22})
+        assert simplejpeg.decode_jpeg is not plain
+        simplejpeg.decode_jpeg(content)
+        assert FileCache(str(Path(target.scratch) / cache_decode.ID), 1 << 22).used()
+    assert simplejpeg.decode_jpeg is plain
 
 
 def test_full_is_full(tmp_path: Path) -> None:

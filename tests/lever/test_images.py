@@ -1,7 +1,10 @@
-"""Images opened by path come decoded from memory, the same to the last bit."""
+"""Images of files and of bytes come decoded from memory, the same to the last bit."""
 
 from __future__ import annotations
 
+import io
+import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +71,46 @@ def test_palettes_are_left_alone(tmp_path: Path, decodings: list[Any]) -> None:
     assert len(decodings) == 2
 
 
-def test_open_files_are_left_alone(tmp_path: Path, decodings: list[Any]) -> None:
+def opened(path: Path, how: str) -> Any:
+    return open(path, "rb") if how == "file" else io.BytesIO(path.read_bytes())
+
+
+@pytest.mark.parametrize("how", ["file", "bytes"])
+@pytest.mark.parametrize("suffix", ["jpg", "png", "bmp"])
+def test_open_files_and_bytes_in_memory_too(tmp_path: Path, decodings: list[Any], how: str, suffix: str) -> None:
+    """As torchvision's ``ImageFolder`` opens its images, and who reads them from an archive."""
+    path = tmp_path / f"a.{suffix}"
+    Image.fromarray(numpy.random.RandomState(0).randint(0, 255, (20, 30, 3), dtype=numpy.uint8)).save(path)
+    seen = []
+    for _ in range(3):
+        with opened(path, how) as file, Image.open(file) as image:
+            seen.append((image.convert("RGB").tobytes(), file.tell()))
+            assert image.im is not None and not file.closed
+    assert len(decodings) == 1 and len(set(seen)) == 1, "pixels, and where the file is left"
+
+
+@pytest.mark.parametrize("how", ["file", "bytes"])
+def test_other_contents_are_other_images(tmp_path: Path, decodings: list[Any], how: str) -> None:
+    path = tmp_path / "a.bmp"
+    for value in (1, 2):
+        Image.fromarray(numpy.full((8, 8, 3), value, numpy.uint8)).save(path)
+        os.utime(path, ns=(value, value))
+        with opened(path, how) as file:
+            assert Image.open(file).getpixel((0, 0)) == (value,) * 3
+    assert len(decodings) == 2
+
+
+def test_who_gives_the_bytes_in_his_own_way_is_left_alone(tmp_path: Path, decodings: list[Any]) -> None:
+    class Stream(io.BytesIO):
+        pass
+
     path = tmp_path / "a.jpg"
     Image.fromarray(numpy.zeros((8, 8, 3), numpy.uint8)).save(path)
-    for _ in range(2):
-        with open(path, "rb") as file:
-            Image.open(file).load()
-    assert len(decodings) == 2
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(path, "a.jpg")
+        for _ in range(2):
+            Image.open(Stream(path.read_bytes())).load()
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        for _ in range(2):
+            Image.open(archive.open("a.jpg")).load()
+    assert len(decodings) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import itertools
 import os
 import threading
@@ -51,6 +52,42 @@ def test_arrays_of_an_archive_are_decoded_once(tmp_path: Path) -> None:
             assert item.files == ["image", "label"] and item.f.image.sum() == 15 and "label" in item
             item["image"][:] = -1
     assert len(calls) == 1
+
+
+def test_an_open_file_is_left_where_reading_leaves_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    with path.open("wb") as file:
+        np.save(file, np.arange(3))
+        np.save(file, np.arange(4))
+    calls: list[object] = []
+
+    def read(source: object) -> np.ndarray:
+        calls.append(source)
+        return np.load(source)  # type: ignore[arg-type]
+
+    for opened in (lambda: path.open("rb"), lambda: io.BytesIO(path.read_bytes())) * 2:
+        with opened() as file:
+            assert [len(decode_once(BIG, read, file)) for _ in range(2)] == [3, 4], "one array behind the other"
+            assert file.read() == b""
+    assert len(calls) == 4
+    np.save(path, np.arange(5))
+    with path.open("rb") as file:
+        assert len(decode_once(BIG, read, file)) == 5
+
+
+def test_encoded_bytes_are_decoded_once() -> None:
+    calls: list[object] = []
+
+    def decode(data: object) -> np.ndarray:
+        calls.append(data)
+        return np.frombuffer(bytes(data), np.uint8)[::-1]  # type: ignore[call-overload]
+
+    decode.__qualname__ = "imdecode"
+    for _ in range(2):
+        for given in (b"abc", np.frombuffer(b"abc", np.uint8)):
+            assert bytes(decode_once(BIG, decode, given)) == b"cba"
+        assert bytes(decode_once(BIG, decode, b"abd")) == b"dba"
+    assert len(calls) == 2
 
 
 def test_what_does_not_fit_is_read_as_before(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hotlap.lever.file_cache import FileCache
-from hotlap.lever.readers import file_key, kept, through
+from hotlap.lever.readers import kept, through
+from hotlap.lever.sources import file_key
 
 __all__ = ["cached_archive", "cached_member"]
 

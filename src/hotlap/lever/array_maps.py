@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from hotlap.lever.readers import file_key
+from hotlap.lever.sources import file_key
 
 __all__ = ["mapping_load"]
 

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = ["reader_calls"]
 
-_READERS = {"soundfile.read", "cv2.imread", "PIL.Image.open", "numpy.load", "torchaudio.load", "scipy.io.wavfile.read"}
+_READERS = {
+    "soundfile.read", "cv2.imread", "cv2.imdecode", "PIL.Image.open", "numpy.load", "torchaudio.load",
+    "scipy.io.wavfile.read", "simplejpeg.decode_jpeg",
+}  # fmt: skip
 _HANDLES = {"mmap_mode"}
 """A reader given one of these hands out the file itself, which cannot be kept."""
 

@@ -18,6 +18,7 @@ READERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("PIL.ImageFile", "ImageFile", ("load",)),
     ("PIL.Image", "", ("open",)),
     ("cv2", "", ("imread", "imdecode")),
+    ("simplejpeg", "", ("decode_jpeg",)),
     ("soundfile", "", ("read",)),
     ("soundfile", "SoundFile", ("read",)),
     ("numpy", "", ("load",)),

@@ -5,15 +5,16 @@ Evidence: The step waits while samples are decoded or read from storage, epoch a
 Gain: After the first epoch a sample costs one copy from memory in place of its decoding: the load time falls by the
 decode time, times the share of the files that fit.
 
-Runtime: The well-known readers (PIL image loading, cv2.imread, soundfile.read, scipy.io.wavfile.read, numpy.load with
-the arrays of .npz archives, torchaudio.load) look into a cache of files in memory first, shared by all workers and
-epochs. The key is path, modification time, size and arguments, so random augmentation stays random and a changed file
-is read anew. Callers get their own copy. The cache is bounded; what does not fit is decoded as before.
+Runtime: The well-known readers (PIL image loading, cv2.imread and imdecode, simplejpeg.decode_jpeg, soundfile.read,
+scipy.io.wavfile.read, numpy.load with the arrays of .npz archives, torchaudio.load) look into a cache of files in
+memory first, shared by all workers and epochs. The key is file, modification time, size and arguments, or a hash of
+bytes that are in memory already, so random augmentation stays random and a changed file is read anew. Callers get their
+own copy. The cache is bounded; what does not fit is decoded as before.
 
 Source: Decode once into an array on disk or in memory (numpy.save, a packed file), and read that in __getitem__.
 
-Risk: Memory for the decoded data, given in the setting. A reader that is not in the list, or that is handed an open
-file rather than a path, is not helped.
+Risk: Memory for the decoded data, given in the setting. No other reader is helped, nor one that is handed something
+else than a path, an open file or bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.gains import bounded, load_seconds, step_with_loader
-from hotlap.lever.readers import cached_image_load, cached_reader, cached_sound_read
+from hotlap.lever.readers import cached_decoder, cached_image_load, cached_reader, cached_sound_read
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -112,6 +113,9 @@ def apply(target: Target, setting: Setting) -> None:
 
         return install
 
+    def encoded(name: str) -> Any:
+        return lambda m: swap(m, name, cached_decoder(cache, f"{m.__name__}.{name}", getattr(m, name)))
+
     def arrays(module: ModuleType) -> None:
         read = cached_reader(cache, "numpy.load", module.load, ("mmap_mode", "allow_pickle"))
         archive = module.lib.npyio.NpzFile
@@ -124,6 +128,8 @@ def apply(target: Target, setting: Setting) -> None:
     target.on_import("scipy.io.wavfile", plain("read", "mmap"))
     target.on_import("numpy", arrays)
     target.on_import("torchaudio", plain("load"))
+    target.on_import("cv2", encoded("imdecode"))
+    target.on_import("simplejpeg", encoded("decode_jpeg"))
     counted: list[bool] = []
 
     def count(optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

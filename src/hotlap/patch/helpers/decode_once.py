@@ -2,6 +2,7 @@
 
 import atexit as _atexit
 import hashlib as _hashlib
+import io as _io
 import os as _os
 import pickle as _pickle
 import shutil as _shutil
@@ -47,25 +48,40 @@ class DecodedArrays(dict):  # type: ignore[type-arg]
         """Nothing is open."""
 
 
-def decode_once(max_bytes: int, read: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
-    """``read(path, …)``, kept in memory up to ``max_bytes`` in all; each caller gets a copy of its own."""
-    if not isinstance(path, (str, _os.PathLike)):
-        return read(path, *args, **kwargs)
-    seen = _os.stat(path)
-    key = repr(
-        (read.__module__, read.__qualname__, _os.path.abspath(path), seen.st_mtime_ns, seen.st_size, args, kwargs)
-    )
+def _content(read: Any, source: Any) -> Any:
+    """What tells apart the contents of files, by path or open, and of bytes in memory; None: nothing does."""
+    if isinstance(source, (str, _os.PathLike)):
+        seen = _os.stat(source)
+        return _os.path.abspath(source), seen.st_mtime_ns, seen.st_size
+    if isinstance(source, _io.BufferedReader):
+        seen = _os.fstat(source.fileno())
+        return seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size, source.tell()
+    if isinstance(source, _io.BytesIO):
+        return _hashlib.blake2b(source.getvalue()).digest(), source.tell()
+    return _hashlib.blake2b(bytes(source)).digest() if read.__qualname__ in ("imdecode", "decode_jpeg") else None
+
+
+def decode_once(max_bytes: int, read: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
+    """``read(source, …)``, kept in memory up to ``max_bytes`` in all; each caller gets a copy of its own."""
+    content = _content(read, source)
+    if content is None:
+        return read(source, *args, **kwargs)
+    key = repr((read.__module__, read.__qualname__, content, args, kwargs))
     kept = _os.path.join(DECODED_FOLDER, _hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
     if _os.path.exists(kept):
         with open(kept, "rb") as file:
-            return _pickle.load(file)
-    value = read(path, *args, **kwargs)
+            value, end = _pickle.load(file)
+        if end is not None:  # where reading would have left an open file
+            source.seek(end)
+        return value
+    value = read(source, *args, **kwargs)
     if hasattr(value, "files") and hasattr(value, "zip"):  # an .npz archive decodes each array when it is asked for
         value = DecodedArrays(value)
     if hasattr(value, "load") and hasattr(value, "copy"):  # an image that is read when it is first looked at
         value.load()
         value = value.copy()
-    data = _pickle.dumps(value, protocol=_pickle.HIGHEST_PROTOCOL)
+    end = source.tell() if hasattr(source, "tell") and not source.closed else None
+    data = _pickle.dumps((value, end), protocol=_pickle.HIGHEST_PROTOCOL)
     used = _os.path.join(DECODED_FOLDER, "used")  # as long as what is kept, in pages of 4096 bytes
     pages = len(data) // 4096 + 1
     if (_os.path.getsize(used) if _os.path.exists(used) else 0) + pages <= max_bytes // 4096:
