@@ -63,6 +63,21 @@ def test_the_gain_is_what_loading_here_leaves_of_the_wait_and_the_starts() -> No
     assert loader_workers.gain(slow.findings[0], slow, NONE).high_s == 0.0
 
 
+def test_workers_that_crowd_the_cores_are_worth_more_gone() -> None:
+    """They waited for a core while they loaded, and stood in the way of the step."""
+    findings = findings_of("decode", num_workers=16)
+    model = replace(findings.step_model, workers=16, cores=2, torch_threads=2, load_s=0.09, io_wait_s=0.0)
+    crowded = replace(
+        findings, step_model=replace(model, load_cpu_s=0.01)
+    )  # waits 50 ms, computes for 30, starts for 1
+    most = 0.081 - (0.01 + 0.03 / (1 + 2.2 / 3))
+    gain = loader_workers.gain(crowded.findings[0], crowded, NONE)
+    assert (gain.low_s, gain.high_s) == pytest.approx((most / 2, most))
+    for fewer in (replace(model, load_cpu_s=None), replace(model, load_cpu_s=0.01, cores=32)):
+        roomy = replace(findings, step_model=fewer)
+        assert loader_workers.gain(roomy.findings[0], roomy, NONE).high_s == 0.0, "as long as it took the worker"
+
+
 class Stream(IterableDataset[Any]):
     def __iter__(self) -> Any:
         return iter(range(4))
@@ -88,7 +103,7 @@ def test_a_loader_loses_its_workers_and_gets_them_back(tmp_path: Path) -> None:
     "loader",
     [
         DataLoader(Stream(), batch_size=4, num_workers=1),
-        DataLoader(DATA, batch_size=4, num_workers=1, worker_init_fn=torch.manual_seed),
+        DataLoader(DATA, batch_size=4, num_workers=1, worker_init_fn=print),
         DataLoader(DATA, batch_size=4, num_workers=1, timeout=60),
         DataLoader(DATA, batch_size=4, num_workers=1, multiprocessing_context="fork"),
     ],
@@ -101,6 +116,10 @@ def test_workers_that_the_script_needs_stay(loader: DataLoader[Any], monkeypatch
     load_here(target, loader)
     assert loader.num_workers == 1 and target.changes == 0
     assert bool(said) != isinstance(loader.dataset, IterableDataset)
+
+
+def test_seeds_of_workers_that_are_not_there_are_not_missed(tmp_path: Path) -> None:
+    assert changed(DataLoader(DATA, batch_size=4, num_workers=1, worker_init_fn=torch.manual_seed), tmp_path)
 
 
 def test_the_patch_takes_back_what_only_workers_allow() -> None:

@@ -25,6 +25,7 @@ def fit_step_model(view: View) -> StepModel:
         checkpoint_s=checkpoint,
         epoch_start_s=start,
         load_s=loading.load_s if loading else None,
+        load_cpu_s=loading.cpu_s if loading else None,
         decode_s=loading.seconds("decode") if loading else None,
         collate_s=loading.seconds("collate") if loading else None,
         io_wait_s=loading.seconds("storage") if loading else None,

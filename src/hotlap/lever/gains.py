@@ -41,6 +41,15 @@ def load_seconds(model: StepModel) -> float:
     return (model.data_wait_s + model.compute_s) * model.workers
 
 
+def _alone(model: StepModel, load: float, compute: float, threads: int) -> float:
+    """A step whose samples are loaded by the training process, at best: workers that had more threads beside them than
+    there are cores waited for a core while they loaded, and slowed the step down by :data:`SPIN_PENALTY`."""
+    if model.load_cpu_s is None or model.workers + threads <= model.cores or threads == 1 or compute <= 0:
+        return load + compute
+    here = min(load, model.load_cpu_s + (model.io_wait_s or 0.0))
+    return here + compute / (1 + SPIN_PENALTY * min(1.0, here / compute))
+
+
 def step_with_loader(
     model: StepModel, workers: int, threads: int | None, load_s: float | None = None
 ) -> tuple[float, float]:
@@ -48,8 +57,8 @@ def step_with_loader(
 
     Best: loading and compute overlap and share the cores without loss: the slower of the two, or all work spread over
     the cores. Worst: threads and workers that together exceed the cores slow compute by :data:`SPIN_PENALTY`, by how
-    busy the workers are. Where there were no workers, a batch costs its handing over, too. ``load_s`` replaces the
-    measured load time.
+    busy the workers are. Where there were no workers, a batch costs its handing over, too; where there are to be none,
+    they no longer stand in the way. ``load_s`` replaces the measured load time.
     """
     load = load_seconds(model) if load_s is None else load_s
     cores = max(model.cores, 1)
@@ -57,7 +66,7 @@ def step_with_loader(
     new = max(min(threads if threads is not None else old, cores), 1)
     compute = model.compute_s * (old / new) ** THREAD_SCALING
     if workers == 0:
-        return load + compute, load + compute
+        return _alone(model, load, compute, old), load + compute
     per_worker = load / min(workers, cores)
     best = max(per_worker, compute, (load + compute * new**THREAD_SCALING) / cores)
     busy = min(1.0, per_worker / compute) if compute > 0 else 1.0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Setting, Target
 from hotlap.lever.knob import Knob
+from hotlap.lever.worker_preparation import concerns_workers_alone
 from hotlap.lever.worker_safety import can_use_workers
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -
 
 
 def load_here(target: Target, loader: DataLoader[Any]) -> None:
-    """No workers. Those of an IterableDataset may share it out among themselves; the script may prepare others."""
+    """No workers. Those of an IterableDataset may share it out among themselves; the script may prepare others for the
+    data set."""
     from torch.utils.data import IterableDataset
 
     if loader.num_workers == 0 or isinstance(loader.dataset, IterableDataset):
         return
-    if loader.worker_init_fn is not None or loader.timeout or loader.multiprocessing_context is not None:
+    prepared = loader.worker_init_fn is not None and not concerns_workers_alone(loader.worker_init_fn)
+    if prepared or loader.timeout or loader.multiprocessing_context is not None:
         target.unfit("the loader prepares its workers in a way of its own")
         return
     target.replace(loader, "num_workers", 0)

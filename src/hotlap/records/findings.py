@@ -143,6 +143,8 @@ class StepModel:
     cores: int = 1
     torch_threads: int = 1
     steps_per_epoch: float | None = None
+    load_cpu_s: float | None = None
+    """What a core computes of ``load_s``: workers that share the cores wait for one besides."""
 
 
 @dataclass(frozen=True)
