@@ -4,7 +4,8 @@
 
 Both presets are trained by their command line, in turn, seed by seed, on the same number of samples. The verdict is one
 of non-inferiority: how much worse fast may be at most, with 95 % confidence. Where the training scores trials, that
-bound resamples identities, not trials (bench/quality_verdict.py); elsewhere it rests on the spread of the seeds. Time
+bound resamples identities, not trials (bench/quality_verdict.py); elsewhere it rests on the spread of the seeds. With
+``--keep`` what was trained is kept in a folder, and the same command goes on from there. Time
 to quality is the wall time, start-up included, until an evaluation is as good as slow's last one on average: it is as
 fine as the presets evaluate often.
 """
@@ -90,6 +91,27 @@ def scored(args: argparse.Namespace, out: Path) -> dict[str, Any] | None:
     return dict(np.load(out / FILE)) if (out / FILE).exists() else None
 
 
+def once(args: argparse.Namespace, preset: str, seed: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """A run and its scores, trained now or kept from before. Raises SystemExit where the kept one is another."""
+    asked = {"set": args.set, "epochs": args.epochs, "steps": args.steps, "heavy": args.heavy, "data": str(args.data)}
+    stem = args.keep and args.keep / f"{args.workload}_{preset}_{seed}"
+    if stem and stem.with_suffix(".json").exists():
+        kept = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+        if kept["asked"] != asked:
+            raise SystemExit(f"{stem}.json is of {kept['asked']}, and asked is {asked}: keep this one elsewhere.")
+        return kept["run"], dict(np.load(stem.with_suffix(".npz"))) if kept["scored"] else None
+    with tempfile.TemporaryDirectory() as folder:
+        run = trained(args, preset, seed, Path(folder))
+        scores = scored(args, Path(folder))
+    if stem:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        if scores is not None:
+            np.savez(stem.with_suffix(".npz"), **scores)
+        text = json.dumps({"asked": asked, "run": run, "scored": scores is not None})
+        stem.with_suffix(".json").write_text(text, encoding="utf-8")
+    return run, scores
+
+
 def verdict(
     metric: str, margin: float | None, runs: dict[str, list[dict[str, Any]]], scores: dict[str, list[Any]]
 ) -> Verdict:
@@ -116,6 +138,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--heavy", action="store_true", help="score the trials of the heavy evaluation at the end")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for slow and fast alike")
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="begin no seed that would end later")
+    parser.add_argument("--keep", type=Path, help="a folder for what was trained, to go on from")
     parser.add_argument("--save", action="store_true", help="write bench/results/quality_<workload>.json")
     return parser.parse_args()
 
@@ -130,10 +153,9 @@ def measure(args: argparse.Namespace) -> tuple[dict[str, list[dict[str, Any]]], 
             print(f"{number} of {args.seeds} seeds fit {args.limit_s:.0f} s")
             break
         for preset in PRESETS:
-            with tempfile.TemporaryDirectory() as folder:
-                run = trained(args, preset, number + 1, Path(folder))
-                scores[preset].append(scored(args, Path(folder)))
+            run, found = once(args, preset, number + 1)
             runs[preset].append(run)
+            scores[preset].append(found)
             metrics = {k: v for k, v in run["evaluations"][-1].items() if k not in ("at_s", "step")}
             print(f"seed {number + 1} {preset}: {run['wall_s']:.0f} s, {run['samples']} samples, {metrics}", flush=True)
     return runs, scores

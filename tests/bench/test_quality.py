@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
+
 import numpy as np
 import pytest
+import quality
 from loops import FOLDER, LOOPS, difference
 from quality import evaluation
 from quality_scores import joined
@@ -137,3 +141,29 @@ def test_whom_trials_join_is_one_person() -> None:
 
 def test_every_loop_is_a_file() -> None:
     assert all((FOLDER / file).is_file() for file in LOOPS.values())
+
+
+def test_what_was_trained_is_kept_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[tuple[str, int]] = []
+
+    def train(_: object, preset: str, seed: int, out: Path) -> dict[str, object]:
+        trained.append((preset, seed))
+        return {"seed": seed, "wall_s": 1.5}
+
+    monkeypatch.setattr(quality, "trained", train)
+    scores = {"slow": {"scores": np.arange(3.0)}, "fast": None}
+    asked = argparse.Namespace(
+        workload="tiny_detr", keep=tmp_path / "kept", set=["a=1"], epochs=2, steps=0, heavy=False, data=None
+    )
+    for _ in range(2):
+        for preset in ("slow", "fast"):
+            monkeypatch.setattr(quality, "scored", lambda *_, preset=preset: scores[preset])
+            run, found = quality.once(asked, preset, 1)
+            assert run == {"seed": 1, "wall_s": 1.5}
+            assert (found is None) == (preset == "fast") and (found is None or found["scores"].tolist() == [0, 1, 2])
+    assert trained == [("slow", 1), ("fast", 1)]
+    with pytest.raises(SystemExit, match="keep this one elsewhere"):
+        quality.once(argparse.Namespace(**{**vars(asked), "epochs": 3}), "slow", 1)
+    asked.keep = None
+    quality.once(asked, "fast", 2)
+    assert trained[-1] == ("fast", 2) and len(list(tmp_path.rglob("*.json"))) == 2
