@@ -82,8 +82,12 @@ def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | 
     if len(found) < 2 or not few_trials(session, baseline, state, found, MEASURE_S):
         return
     try_together(session, baseline, state, found, min(LOT_S, session.left_s(state.until)))
-    seconds, least = min(MEASURE_S, session.left_s(state.until)), least_of_lot(state, found)
-    if least is not None and seconds >= MEASURE_S / 3:
+    doubted: set[str] = set()
+    while (least := least_of_lot(state, found, doubted)) is not None:
+        seconds = min(MEASURE_S, session.left_s(state.until))
+        if seconds < MEASURE_S / 3:
+            break
+        doubted.add(least.lever)
         try_without(session, baseline, state, least, seconds, "it came in with others, and")
 
 

@@ -3,12 +3,12 @@
 A trial of a lever takes the start of a process and its warm-up before the first window. Where the budget holds fewer of
 these than there are levers that promise something, most would never be tried; and the gain of all of them together is
 easier to tell from noise than that of each. What no lever of the lot is to be thanked for alone, the result says; with
-the time that is left, the one that promises least is taken away again, to see whether it is missed.
+the time that is left, one after the other is taken away again, to see whether it is missed: first what promises least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
@@ -135,8 +135,9 @@ def _results(
     ]
 
 
-def least_of_lot(state: Search, together: Sequence[Candidate]) -> Move | None:
-    """The move of the lot that promised least, of those that are kept; None where only one of them is."""
+def least_of_lot(state: Search, together: Sequence[Candidate], doubted: Collection[str] = ()) -> Move | None:
+    """The move of the lot that promised least, of those that are kept and were not taken away on trial (``doubted``);
+    None where only the one that promised most is left."""
     members = {m.lever: m for m in state.moves if m.gain is None}  # a move that was measured by itself has a gain
-    kept = [c for c in together if c.lever in members]
-    return members[min(kept, key=lambda c: c.predicted).lever] if len(kept) > 1 else None
+    kept = sorted((c for c in together if c.lever in members), key=lambda c: c.predicted)
+    return next((members[c.lever] for c in kept[:-1] if c.lever not in doubted), None)
