@@ -14,10 +14,10 @@ from hotlap.lap import search as module
 from hotlap.lap.best_guess import put_back
 from hotlap.lap.incumbent import Search
 from hotlap.lap.search import MEASURE_S, search
-from hotlap.lap.together import few_trials, lot
+from hotlap.lap.together import few_trials, least_of_lot, lot
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
-from hotlap.records.plan import KNOB
+from hotlap.records.plan import KNOB, Move
 from hotlap.records.rows import Mark
 from hotlap.records.trials import Interval, Trial
 from hotlap.report.terminal import lever_line
@@ -46,7 +46,8 @@ def searched(
     def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
         session.spent_s += 25.0
         made.append(arm)
-        return Trial(arm, {}, "measured", interval=answers.get(arm, NONE if arm.startswith("without") else None), changes=1)
+        found = NONE if arm.startswith("without") and arm not in answers else answers[arm]
+        return Trial(arm, {}, "measured", interval=found, changes=1)
 
     def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
         found = [candidate(name, 1.5 - 0.1 * k) for k, name in enumerate(NAMES)]
@@ -179,3 +180,14 @@ def test_a_member_of_the_lot_is_shown_without_a_number_of_its_own(monkeypatch: p
     report = cast(Any, SimpleNamespace(share_of_roof=lambda _: None))
     first, last = lever_line(report, state.results[0]).plain, lever_line(report, state.results[-1]).plain
     assert "2.00x" not in first and "2.00x" in last and first.startswith(" + cache-teacher")
+
+
+def test_what_computes_in_another_type_is_doubted_first() -> None:
+    found = [candidate("autocast", 1.3), candidate("channels-last", 1.2), candidate("allocator", 1.1)]
+    found.append(candidate("cache-teacher", 1.5))
+    state = Search(cast(Any, "baseline"), findings_of("decode"))
+    state.moves = [Move(c.lever, {}, "maths") for c in found]
+    order: list[str] = []
+    while (move := least_of_lot(state, found, order)) is not None:
+        order.append(move.lever)
+    assert order == ["autocast", "allocator", "channels-last"], "what promised most is not doubted"

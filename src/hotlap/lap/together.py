@@ -3,7 +3,7 @@
 A trial of a lever takes the start of a process and its warm-up before the first window. Where the budget holds fewer of
 these than there are levers that promise something, most would never be tried; and the gain of all of them together is
 easier to tell from noise than that of each. What no lever of the lot is to be thanked for alone, the result says; with
-the time that is left, one after the other is taken away again, to see whether it is missed: first what promises least.
+the time that is left, one after the other is taken away again, to see whether it is missed.
 """
 
 from __future__ import annotations
@@ -136,8 +136,9 @@ def _results(
 
 
 def least_of_lot(state: Search, together: Sequence[Candidate], doubted: Collection[str] = ()) -> Move | None:
-    """The move of the lot that promised least, of those that are kept and were not taken away on trial (``doubted``);
-    None where only the one that promised most is left."""
+    """The move of the lot to doubt next, of those that are kept and were not taken away on trial (``doubted``): what
+    computes in another type first, which has to pay for that, then what promised least; never what promised most."""
     members = {m.lever: m for m in state.moves if m.gain is None}  # a move that was measured by itself has a gain
-    kept = sorted((c for c in together if c.lever in members), key=lambda c: c.predicted)
-    return next((members[c.lever] for c in kept[:-1] if c.lever not in doubted), None)
+    kept = sorted((c for c in together if c.lever in members), key=lambda c: c.predicted)[:-1]
+    kept.sort(key=lambda c: "precision" not in levers()[c.lever].TREATS)
+    return next((members[c.lever] for c in kept if c.lever not in doubted), None)
