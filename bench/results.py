@@ -30,5 +30,5 @@ def save(name: str, figures: dict[str, Any]) -> Path:
 
 
 def without_folders(pairs: Sequence[str]) -> list[str]:
-    """``KEY=VALUE`` settings that change a training; those that say where its data lie are this machine's affair."""
-    return [pair for pair in pairs if not Path(pair.partition("=")[2]).is_dir()]
+    """``KEY=VALUE`` settings that change a training; those that say where files of it lie are this machine's affair."""
+    return [pair for pair in pairs if not Path(pair.partition("=")[2]).exists()]

@@ -9,6 +9,7 @@ from typing import Any
 
 from loader_tellers import loader_rows
 from loops_teller import loops_rows
+from quality_teller import quality_rows
 from reliability_tellers import (
     drift_rows,
     fuzz_rows,
@@ -256,6 +257,7 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "prediction": _prediction,
     "patched": lambda document: Told(patched_rows(document)),
     "power": lambda document: Told(power_rows(document)),
+    "quality": lambda document: Told(quality_rows(document)),
     "self_tuned": _self_tuned,
     "soak": lambda document: Told(soak_rows(document)),
     "steady_day": lambda document: Told(steady_day_rows(document)),

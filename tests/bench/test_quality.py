@@ -12,6 +12,7 @@ from loops import FOLDER, LOOPS, difference
 from quality import evaluation
 from quality_scores import joined
 from quality_verdict import Trials, by_identity, by_seed, judged, time_to_quality, weighted_eer, weights_of
+from results import without_folders
 from self_tuned import KEPT, STEP, by_hand
 
 from hotlap_workloads.catalogue import NAMES, find_workload
@@ -167,3 +168,9 @@ def test_what_was_trained_is_kept_and_taken_again(tmp_path: Path, monkeypatch: p
     asked.keep = None
     quality.once(asked, "fast", 2)
     assert trained[-1] == ("fast", 2) and len(list(tmp_path.rglob("*.json"))) == 2
+
+
+def test_where_files_lie_is_not_told(tmp_path: Path) -> None:
+    weights = tmp_path / "checkpoint.pt"
+    weights.touch()
+    assert without_folders([f"musan={tmp_path}", f"teacher_weights={weights}", "size=64"]) == ["size=64"]

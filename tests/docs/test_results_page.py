@@ -143,6 +143,25 @@ def test_slow_downs_found_late_or_for_a_wrong_cause_are_told() -> None:
     assert said["false warnings"].startswith("1 in 24 hours") and said["at step 7"] == "throttling"
 
 
+def test_quality_is_told_with_each_metric_over_the_seeds() -> None:
+    def run(wall_s: float, eer: float) -> dict[str, Any]:
+        return {"wall_s": wall_s, "samples": 900, "evaluations": [{"at_s": 1.0, "step": 9, "eer": eer, "a_std": 0.1}]}
+
+    figures: dict[str, Any] = {
+        "data": "faces", "set": ["size=64"], "wall_factor": 2.5,
+        "verdict": {"verdict": "not proved", "worse": 0.002, "lower": -0.004, "upper": 0.007, "margin": 0.001,
+                    "how": "h"},
+        "time_to_quality": {"slow_s": [8.0, 9.0], "fast_s": [4.0, None], "factor": None},
+        "runs": {"slow": [run(10.0, 0.05), run(12.0, 0.07)], "fast": [run(4.0, 0.06), run(4.4, 0.06)]},
+    }  # fmt: skip
+    found = dict(told("quality", {"figures": figures}).rows)
+    assert found["fast is worse by"] == "+0.20 [-0.40, +0.70] points, margin 0.1 points: not proved (h)"
+    assert found["eer, slow"] == "0.060 [0.050, 0.070] over 2 seeds" and "a_std, slow" not in found
+    assert found["runs of fast that reach slow's quality"] == "1 of 2"
+    assert found["fast over slow, wall time of a whole run"] == "2.50x" and found["set for both alike"] == "size=64"
+    assert found["trained on"] == "faces, 900 samples a run"
+
+
 def test_loops_are_told_with_their_ratio_and_whether_losses_agree() -> None:
     loop = {"samples_per_s": 35.0, "samples_per_s_range": [34.0, 36.0], "turns": 3}
     over = {"median": 1.03, "lowest": 1.0, "highest": 1.18, "equal_bits": True, "largest_relative_difference": 0.0}
