@@ -59,6 +59,12 @@ def test_seeds_threads_and_signals_are_not_missed(function: Callable[[int], obje
     assert concerns_workers_alone(function)
 
 
+def test_torchs_functions_are_known_as_they_were_before_the_compiler_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.manual_seed
+    monkeypatch.setattr(torch, "manual_seed", functools.wraps(before)(lambda seed: before(seed)))
+    assert concerns_workers_alone(before) and concerns_workers_alone(torch.manual_seed)
+
+
 def opens_a_file(worker_id: int) -> None:
     torch.utils.data.get_worker_info().dataset.file = open(os.devnull)  # type: ignore[union-attr]  # noqa: SIM115
 

@@ -51,8 +51,9 @@ def concerns_workers_alone(function: Any) -> bool:
 def _is_harmless(function: Any, depth: int) -> bool:
     if function is None:  # unknown, as is what is not loaded
         return False
-    if any(function is _by_name(name) for name in _CALLS):
-        return True
+    known = (_by_name(name) for name in _CALLS)
+    if any(function is one or function is inspect.unwrap(one) for one in known if one is not None):
+        return True  # the compiler, once it is loaded, wraps some of torch's
     if depth == 0 or not isinstance(function, FunctionType):
         return False
     try:
