@@ -13,8 +13,8 @@ own copy. The cache is bounded; what does not fit is decoded as before.
 
 Source: Decode once into an array on disk or in memory (numpy.save, a packed file), and read that in __getitem__.
 
-Risk: Memory for the decoded data, given in the setting. No other reader is helped, nor one that is handed something
-else than a path, an open file or bytes.
+Risk: Memory for the decoded data, given in the setting; bytes that the script encodes anew each time fill it in vain.
+No other reader is helped, nor one that is handed something else than a path, an open file or bytes.
 """
 
 from __future__ import annotations
