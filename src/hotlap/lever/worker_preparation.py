@@ -51,9 +51,8 @@ def concerns_workers_alone(function: Any) -> bool:
 def _is_harmless(function: Any, depth: int) -> bool:
     if function is None:  # unknown, as is what is not loaded
         return False
-    known = (_by_name(name) for name in _CALLS)
-    if any(function is one or function is inspect.unwrap(one) for one in known if one is not None):
-        return True  # the compiler, once it is loaded, wraps some of torch's
+    if any(function is one for name in _CALLS for one in _unwrapped(_by_name(name))):
+        return True
     if depth == 0 or not isinstance(function, FunctionType):
         return False
     try:
@@ -68,6 +67,13 @@ def _is_harmless(function: Any, depth: int) -> bool:
         and (not isinstance(node, ast.Call) or _may_call(node, _Names(function, tree), depth))
         for node in ast.walk(tree)
     )
+
+
+def _unwrapped(function: Any) -> Iterator[Any]:
+    """A function and what it stands before: the compiler, once it is loaded, wraps some of torch's."""
+    while function is not None:
+        yield function
+        function = getattr(function, "__wrapped__", None)
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:
