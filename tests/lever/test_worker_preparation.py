@@ -65,6 +65,20 @@ def test_torchs_functions_are_known_as_they_were_before_the_compiler_came(monkey
     assert concerns_workers_alone(before) and concerns_workers_alone(torch.manual_seed)
 
 
+def test_no_property_of_the_script_is_asked() -> None:
+    class Loud:
+        @property
+        def seed(self) -> Any:
+            raise RuntimeError("asked")
+
+    loud = Loud()
+
+    def prepare(worker_id: int) -> None:
+        loud.seed(worker_id)
+
+    assert not concerns_workers_alone(prepare)
+
+
 def opens_a_file(worker_id: int) -> None:
     torch.utils.data.get_worker_info().dataset.file = open(os.devnull)  # type: ignore[union-attr]  # noqa: SIM115
 

@@ -75,6 +75,15 @@ def test_an_open_file_is_left_where_reading_leaves_it(tmp_path: Path) -> None:
         assert len(decode_once(BIG, read, file)) == 5
 
 
+def test_a_pipe_is_read_as_ever() -> None:
+    for text in (b"one", b"two"):
+        ours, theirs = os.pipe()
+        os.write(theirs, text)
+        os.close(theirs)
+        with open(ours, "rb") as pipe:
+            assert decode_once(BIG, io.BufferedReader.read, pipe) == text
+
+
 def test_encoded_bytes_are_decoded_once() -> None:
     calls: list[object] = []
 

@@ -51,8 +51,8 @@ def bytes_key(data: Any) -> str | None:
 
 
 def tell(stream: Any) -> int:
-    """Where a stream stands; -1 if it is closed."""
-    return -1 if stream is None or stream.closed else int(stream.tell())
+    """Where a stream stands; -1 if it is closed, or none of Python's own."""
+    return -1 if getattr(stream, "closed", True) else int(stream.tell())
 
 
 def seek(stream: Any, position: int) -> None:

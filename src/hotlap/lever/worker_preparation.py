@@ -13,7 +13,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 __all__ = ["concerns_workers_alone"]
@@ -61,10 +61,14 @@ def _is_harmless(function: Any, depth: int) -> bool:
         return False
     if not isinstance(tree, ast.FunctionDef) or tree.decorator_list:
         return False
+    try:
+        names = _Names(function, tree)
+    except ValueError:  # a name of the function around it that has no value yet
+        return False
     return all(
         isinstance(node, _NODES)
         and all(isinstance(target, ast.Name) for target in _targets(node))  # of its own: `global` is no known node
-        and (not isinstance(node, ast.Call) or _may_call(node, _Names(function, tree), depth))
+        and (not isinstance(node, ast.Call) or _may_call(node, names, depth))
         for node in ast.walk(tree)
     )
 
@@ -116,7 +120,9 @@ class _Names:
         """The object; _LOCAL where it hangs on what the function has; None where it is not known."""
         if isinstance(node, ast.Attribute):
             owner = self.found(node.value)
-            return owner if owner is _LOCAL else getattr(owner, node.attr, None)
+            if owner is _LOCAL:
+                return _LOCAL
+            return vars(owner).get(node.attr) if isinstance(owner, ModuleType) else None  # no property is asked
         if not isinstance(node, ast.Name):
             return _LOCAL  # of a call, which is looked at by itself
         places = (self._own, self._outer.nonlocals, self._outer.globals, vars(builtins))

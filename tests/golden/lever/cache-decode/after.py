@@ -51,7 +51,7 @@ def _content(read: Any, source: Any) -> Any:
     if isinstance(source, (str, _os.PathLike)):
         seen = _os.stat(source)
         return _os.path.abspath(source), seen.st_mtime_ns, seen.st_size
-    if isinstance(source, _io.BufferedReader):
+    if isinstance(source, _io.BufferedReader) and source.seekable():  # a pipe is not
         seen = _os.fstat(source.fileno())
         return seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size, source.tell()
     if isinstance(source, _io.BytesIO):
