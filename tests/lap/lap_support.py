@@ -5,15 +5,19 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from hotlap.lap import session
 from hotlap.testing.lever_kit import machine_of
 from hotlap.trial.pauses import Cycle
 
 
 class Session:
-    """A budget of 100 s; whoever stands for a trial adds to ``spent_s``."""
+    """A budget of 100 s; whoever stands for a trial adds to ``spent_s``. The search has been lent what it may be."""
+
+    grow, lend = session.Session.grow, session.Session.lend
 
     def __init__(self) -> None:
-        self.options = SimpleNamespace(budget_s=100.0, allow=(), only=(), skip=(), knobs=())
+        self.options = SimpleNamespace(budget_s=100.0, budget_asked=True, allow=(), only=(), skip=(), knobs=())
+        self.budget_s, self.extra_s, self.lent_s = 100.0, 0.0, 100.0
         self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
         self.lendable_s = 200.0
         self.lines: list[str] = []
@@ -25,7 +29,7 @@ class Session:
         return self.spent_s
 
     def left_s(self, share: float = 1.0) -> float:
-        return max(0.0, 100.0 * share - self.spent_s)
+        return max(0.0, self.budget_s * share + self.extra_s - self.spent_s)
 
     def arm(self, name: str, **_: Any) -> str:
         return name

@@ -30,10 +30,12 @@ def searched(
     baseline_arm: Any = "baseline",
     step_s: float = 0.05,
     lendable_s: float = 200.0,
+    lent_s: float = 100.0,
+    asked: bool = True,
 ) -> tuple[Search, Session]:
     """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
     session, findings = Session(), findings_of("decode")
-    session.lendable_s = lendable_s
+    session.lendable_s, session.lent_s, session.options.budget_asked = lendable_s, lent_s, asked
     findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
 
     def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
@@ -95,6 +97,24 @@ def test_steps_of_which_no_trial_holds_enough_are_told_at_once(monkeypatch: pyte
     ]
     state, _ = searched(monkeypatch, {"a": [CERTAIN]}, step_s=0.8)
     assert [m.lever for m in state.moves] == ["a"], "40 % of what is left holds four pairs of windows"
+
+
+def test_a_budget_of_our_own_grows_where_steps_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, session = searched(monkeypatch, {"a": [CERTAIN]}, step_s=1.0, asked=False)
+    assert [m.lever for m in state.moves] == ["a"] and state.notes == [] and not state.too_slow
+    assert session.budget_s == 480.0 and "takes up to 8 minutes" in session.lines[0]
+    state, session = searched(monkeypatch, {"a": [CERTAIN]}, step_s=3.0, asked=False)
+    assert state.too_slow and session.budget_s == 100.0, "more than a quarter of an hour is told, not taken"
+
+
+def test_what_promises_much_is_lent_the_time_of_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {name: [CERTAIN] for name in ("a", "b", "c", "d", "e")}
+    state, _ = searched(monkeypatch, answers)
+    assert len(state.results) == 3, "until 60 s"
+    answers = {name: [CERTAIN] for name in ("a", "b", "c", "d", "e", "f", "g")}
+    state, session = searched(monkeypatch, answers, lent_s=0.0)
+    assert len(state.results) == 5, "30 % of the budget is lent and not exceeded by more than one trial"
+    assert session.extra_s == pytest.approx(2 * 17.0) and session.left_s() == pytest.approx(34.0), "the proof keeps its"
 
 
 def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,3 +40,13 @@ def test_a_budget_of_our_own_grows_by_what_a_result_lacks(tmp_path: Path) -> Non
     assert lent(tmp_path, 70.0, by_user=True) == 0.0, "the user's budget is the user's"
     assert lent(tmp_path, 210.0) == 0.0, "it would more than double: told, not taken"
     assert lent(tmp_path, 170.0, 40.0) == 170.0
+
+
+@pytest.mark.parametrize(("wanted_s", "by_user", "given_s"), [(660, False, 660), (660, True, 200), (960, False, 200)])
+def test_a_budget_of_our_own_grows_for_slow_steps(
+    tmp_path: Path, wanted_s: float, by_user: bool, given_s: float
+) -> None:
+    options = Options(["python", "train.py"], sandbox=False, budget_s=200.0, budget_asked=by_user)
+    with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
+        assert session.grow(wanted_s) == (given_s == wanted_s)
+        assert session.left_s() == pytest.approx(given_s, abs=5.0)

@@ -12,8 +12,8 @@ from hotlap.lap.incumbent import Guess, Search, give_way, keep
 from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
-from hotlap.lap.slow_steps import holds_a_trial, too_slow
-from hotlap.lap.together import few_trials, least_of_lot, lot, try_together
+from hotlap.lap.slow_steps import grown, holds_a_trial, too_slow
+from hotlap.lap.together import expected_trial_s, few_trials, least_of_lot, lot, try_together
 from hotlap.lap.without import try_without
 from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
@@ -42,6 +42,11 @@ MIN_PREDICTED = 1.02
 BEFORE_KNOBS = 1.1
 """A lever that promises more than this goes before the user's knobs: it changes less."""
 
+WORTH_LENDING = 1.15
+"""A lever that promises as much is tried after the search's share of a budget that is ours, too."""
+MOST_LENT_TO_SEARCH = 0.3
+"""Of the default budget; the rest of what may be lent is the proof's."""
+
 
 def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof | None) -> Search:
     """Try levers one by one until none pays, the roof is reached or the budget's share is spent."""
@@ -52,12 +57,12 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     knobs, refused = usable(session, findings)
     state.refused += refused
     if _still_worth(state, roof, _promising(session, state, knobs)):
-        state.too_slow = not holds_a_trial(session, baseline, MEASURE_S)
+        state.too_slow = not (holds_a_trial(session, baseline, MEASURE_S) or grown(session, baseline, before_s))
     if not state.too_slow:
         _together(session, baseline, state, roof, knobs)
-    while not state.too_slow and session.left_s(state.until) > MEASURE_S / 3:
+    while not state.too_slow:
         found = _still_worth(state, roof, _promising(session, state, knobs))
-        if not found:
+        if not (found and _has_time(session, baseline, state, found[0])):
             break
         _try(session, baseline, state, found[0])
     unsettled = [first for key, first in state.undecided.items() if key not in state.tried]
@@ -74,6 +79,17 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     prove_best(session, baseline, state)
     state.refused += _no_time_for(session, state, roof)
     return state
+
+
+def _has_time(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> bool:
+    """Whether the search has time for one trial more; what promises much is lent what it takes."""
+    if session.left_s(state.until) > MEASURE_S / 3:
+        return True
+    if candidate.predicted < WORTH_LENDING or session.lent_s > MOST_LENT_TO_SEARCH * session.options.budget_s:
+        return False
+    trial_s = expected_trial_s(session, baseline, state, [candidate], MEASURE_S)
+    session.lend(trial_s - session.left_s(state.until))
+    return session.left_s(state.until) > MEASURE_S / 3
 
 
 def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> None:

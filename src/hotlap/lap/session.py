@@ -30,7 +30,9 @@ from hotlap.trial.sandbox import Sandbox
 __all__ = ["Session", "validation_place", "waits_for"]
 
 MOST_LENT = 1.0
-"""Of the budget: what :meth:`Session.lend` adds at most."""
+"""Of the default budget: what :meth:`Session.lend` adds at most."""
+MOST_GROWN_S = 900.0
+"""The default budget may grow to a quarter of an hour where steps are slow: they belong to trainings of many hours."""
 TRIAL_FLUSH_S = 0.2
 """A trial's rows are read while it runs, so they are written more often than in a watched run."""
 
@@ -44,10 +46,13 @@ class Session:
         self.folder = folder
         self.listener = listener
         self.started = time.monotonic()
+        self.budget_s = options.budget_s
+        """The budget that shares are of."""
         self.stage = "start"
         self.extra_s = 0.0
         """Seconds that were granted beyond the budget."""
-        self._lent_s = 0.0
+        self.lent_s = 0.0
+        """Of these, what a budget of our own has grown by, since a result lacked it."""
         self.cycle = Cycle()
         """Pauses that come round in the unmodified script."""
         self.scratch = make_scratch()
@@ -89,17 +94,23 @@ class Session:
 
     def left_s(self, share: float = 1.0) -> float:
         """Seconds until ``share`` of the budget is spent (never negative)."""
-        return max(0.0, self.options.budget_s * share + self.extra_s - self.elapsed_s)
+        return max(0.0, self.budget_s * share + self.extra_s - self.elapsed_s)
 
     @property
     def lendable_s(self) -> float:
         """Seconds by which the budget may still grow: none where the user named it."""
-        return 0.0 if self.options.budget_asked else max(0.0, MOST_LENT * self.options.budget_s - self._lent_s)
+        return 0.0 if self.options.budget_asked else max(0.0, MOST_LENT * self.options.budget_s - self.lent_s)
+
+    def grow(self, budget_s: float) -> bool:
+        """Make ``budget_s`` the budget, if it is ours (the user named none) and that is not too long to wait for."""
+        fits = not self.options.budget_asked and self.budget_s < budget_s <= MOST_GROWN_S
+        self.budget_s = budget_s if fits else self.budget_s
+        return fits
 
     def lend(self, seconds: float) -> None:
         """Grow the budget by what a result lacks, if it is ours (the user named none) and has not grown by too much."""
         if 0 < seconds <= self.lendable_s:
-            self._lent_s += seconds
+            self.lent_s += seconds
             self.extra_s += seconds
 
     def arm(
@@ -181,7 +192,7 @@ class Session:
             progress.note,
             progress.arm,
             self.elapsed_s,
-            self.options.budget_s + self.extra_s,
+            self.budget_s + self.extra_s,
             progress.steps,
         )
 

@@ -15,7 +15,7 @@ from hotlap.records.trials import TOO_FEW
 from hotlap.report import units
 from hotlap.trial.design import mean_turn_s
 
-__all__ = ["enough_budget_s", "holds_a_proof", "holds_a_trial", "least_trial_s", "proof_budget_s", "too_slow"]
+__all__ = ["enough_budget_s", "grown", "holds_a_proof", "holds_a_trial", "least_trial_s", "proof_budget_s", "too_slow"]
 
 
 def too_slow(session: Session, baseline: Baseline, state: Search, before_s: float) -> str | None:
@@ -25,7 +25,7 @@ def too_slow(session: Session, baseline: Baseline, state: Search, before_s: floa
     if state.moves or not (seen or state.too_slow):
         return None
     needed_s = enough_budget_s(session, baseline, before_s)
-    if needed_s <= session.options.budget_s:  # neighbours spoiled the windows
+    if needed_s <= session.budget_s:  # neighbours spoiled the windows
         return None
     return (
         f"Steps of {units.seconds(baseline.findings.throughput.step_s)} are too slow for this budget: trying a lever "
@@ -41,6 +41,19 @@ def enough_budget_s(session: Session, baseline: Baseline, before_s: float) -> fl
     search_s = (before_s + least_trial_s(session, baseline)) / SEARCH_UNTIL
     windows_s = before_s + _least_windows_s(session, baseline) / LONG_SHARE
     return max(search_s, windows_s, _least_proof_s(session, baseline) / (LAUNCHES_UNTIL - SEARCH_UNTIL))
+
+
+def grown(session: Session, baseline: Baseline, before_s: float) -> bool:
+    """Whether a budget of our own was made large enough for a trial and a proof of slow steps; says so at once."""
+    step_s = baseline.findings.throughput.step_s
+    enough_s = 60.0 * math.ceil(enough_budget_s(session, baseline, before_s) / 60)
+    if not session.grow(enough_s):
+        return False
+    session.listener.line(
+        f"  Steps of {units.seconds(step_s)} are slow: trying levers on them and proving takes up to "
+        f"{enough_s / 60:.0f} minutes. (--budget TIME ends it earlier.)"
+    )
+    return True
 
 
 def holds_a_trial(session: Session, baseline: Baseline, seconds: float) -> bool:

@@ -118,7 +118,7 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
         return
     if not proof.claimed or proof.quality.verdict == "refuted":
         put_back(state)
-        outcome.notes.append(_why_no_plan(proof, session.options.budget_s))
+        outcome.notes.append(_why_no_plan(proof, session.budget_s))
         return
     interval = proof.speedup
     plan = Plan(

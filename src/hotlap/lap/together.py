@@ -27,7 +27,7 @@ from hotlap.records.trials import Interval, LeverResult
 from hotlap.report import units
 from hotlap.trial.marks import last_words, refusal, took_hold
 
-__all__ = ["few_trials", "least_of_lot", "lot", "try_together"]
+__all__ = ["expected_trial_s", "few_trials", "least_of_lot", "lot", "try_together"]
 
 FEW = 4
 """With so many trials, one by one is the better way: each lever is measured by itself."""
@@ -40,9 +40,17 @@ def few_trials(
 ) -> bool:
     """Whether the budget holds too few trials for the levers that are wanted, one by one. Slow steps make each longer,
     and so does a cache: once it is kept, every trial waits until it is warm."""
-    caches_s = warm_steps([as_move(c) for c in wanted], state.findings) * state.findings.throughput.step_s
-    each_s = max(baseline.start_s + WARM_UP_S + measure_s, least_trial_s(session, baseline)) + caches_s
+    each_s = expected_trial_s(session, baseline, state, wanted, measure_s)
     return int(session.left_s(state.until) / each_s) < min(FEW, len(wanted))
+
+
+def expected_trial_s(
+    session: Session, baseline: Baseline, state: Search, wanted: Sequence[Candidate], measure_s: float
+) -> float:
+    """What a trial takes, where the caches of the plan so far and of what is wanted are warmed first."""
+    moves = [*state.moves, *(as_move(c) for c in wanted)]
+    caches_s = warm_steps(moves, state.findings) * state.findings.throughput.step_s
+    return max(baseline.start_s + WARM_UP_S + measure_s, least_trial_s(session, baseline)) + caches_s
 
 
 def lot(candidates: Sequence[Candidate]) -> list[Candidate]:

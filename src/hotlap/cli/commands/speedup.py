@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap speedup``."""
     add_measuring(
         parser,
-        "wall time for everything (default 3m45s; a proof of slow steps or of a small gain may double it)",
+        "wall time for everything (default 3m45s, which grows where steps are slow or gains are small)",
         "steps of the diagnosing run",
     )
     add_search(parser)
