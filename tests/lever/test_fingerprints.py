@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 
-from hotlap.lever.fingerprints import SMALL_BYTES, WeightsPrint
+from hotlap.lever.fingerprints import SMALL_BYTES, TURNS, WeightsPrint, WeightsWatch
 
 
 @pytest.fixture
@@ -80,3 +81,58 @@ def test_weights_that_do_not_lie_in_one_piece_are_read_anew(network: nn.Sequenti
     before = prints.take(network)
     network[4].weight.data[1, 0] += 1
     assert prints.take(network) != before
+
+
+@pytest.fixture
+def wide() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(*(nn.Linear(131, 141) for _ in range(2 * TURNS)), nn.BatchNorm1d(141))
+
+
+def _average(net: nn.Sequential) -> None:
+    for p in net.parameters():
+        p.data.mul_(0.9).add_(0.01)
+
+
+def _optimizer(net: nn.Sequential) -> None:
+    with torch.no_grad():
+        net[5].weight[3, 3] += 1e-3
+
+
+def _loaded(net: nn.Sequential) -> None:
+    net[7].load_state_dict({k: v + 1 for k, v in net[7].state_dict().items()})
+
+
+def _replaced(net: nn.Sequential) -> None:
+    net[2].weight.data = net[2].weight.data + 1
+
+
+def _one_behind_torchs_back(net: nn.Sequential) -> None:
+    net[11].weight.data[3, 3] += 1e-3
+
+
+def _one_of_the_small(net: nn.Sequential) -> None:
+    net[-1].running_mean.numpy()[7] += 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "looks"),
+    [
+        *((change, 1) for change in (_average, _optimizer, _loaded, _replaced)),
+        *((change, TURNS) for change in (_one_behind_torchs_back, _one_of_the_small)),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_watch_sees_every_change(wide: nn.Sequential, change: Callable[[nn.Sequential], None], looks: int) -> None:
+    for before in range(TURNS):  # whichever parts come next
+        watch, network = WeightsWatch(), copy.deepcopy(wide)
+        assert not any(watch.changed(network) for _ in range(1 + before))
+        change(network)
+        assert any(watch.changed(network) for _ in range(looks))
+
+
+def test_the_same_numbers_written_again_are_no_change(wide: nn.Sequential) -> None:
+    watch = WeightsWatch()
+    for _ in range(2 * TURNS):
+        assert not watch.changed(wide)
+        wide[-1].running_mean.copy_(wide[-1].running_mean.clone())  # as DistributedDataParallel does with its buffers

@@ -9,11 +9,16 @@ from hotlap.lever.nested_rows import Unfit
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = ["WeightsPrint", "holdings", "same_things"]
+__all__ = ["WeightsPrint", "WeightsWatch", "holdings", "same_things"]
 
 
 SMALL_BYTES = 1 << 16
 """Tensors up to this size are added up together: 400 of them one by one take five times as long."""
+
+
+TURNS = 8
+"""A glance reads one in so many of the weights' parts, where there are as many: all of a network's weights, read between
+its student's forward and backward, also push what the backward needs out of the caches."""
 
 
 class WeightsPrint:
@@ -26,33 +31,83 @@ class WeightsPrint:
     def __init__(self, buffers: bool = True) -> None:
         self._buffers = buffers
         self._places: list[int] = []
-        self._by_device: list[tuple[list[Tensor], list[Tensor]]] = []
-        """Of each device: the large tensors' bytes, and the small ones'."""
+        self._parts: list[list[Tensor]] = []
+        """The bytes of each large tensor, and those of all small ones of a device."""
 
     def take(self, module: nn.Module) -> list[Any]:
         """The print of now; equal ones are of equal weights at the same places."""
-        import torch
-
-        tensors = [*module.parameters(), *(module.buffers() if self._buffers else ())]
-        if any(type(t) not in (torch.nn.Parameter, torch.Tensor) for t in tensors):
-            raise Unfit("its parameters are no plain tensors (sharded, quantised)")
+        tensors = self.tensors(module)
         places = [t.data_ptr() for t in tensors]
         if places != self._places:
             flat = [_as_it_lies(t.detach()) for t in tensors]
             seen = all(data.data_ptr() == place for data, place in zip(flat, places, strict=True))
             self._places = places if seen else []  # a copy shows what was there when it was made
-            self._by_device = [
-                (
-                    [data for data in flat if data.device == device and data.numel() > SMALL_BYTES],
-                    [data for data in flat if data.device == device and data.numel() <= SMALL_BYTES],
-                )
-                for device in dict.fromkeys(data.device for data in flat)
+            self._parts = [[data] for data in flat if data.numel() > SMALL_BYTES]
+            small = [data for data in flat if data.numel() <= SMALL_BYTES]
+            self._parts += [
+                [data for data in small if data.device == device] for device in dict.fromkeys(d.device for d in small)
             ]
-        sums: list[int] = []
-        for large, small in self._by_device:
-            told = [_sum(data) for data in large] + ([_sum(torch.cat(small), by_place=True)] if small else [])
-            sums += torch.stack(told).tolist()  # one wait for each device
-        return [places, sums]
+        return [places, _sums(self._parts)]
+
+    def tensors(self, module: nn.Module) -> list[Tensor]:
+        """The network's parameters (and buffers). Raises Unfit where they are no plain ones."""
+        import torch
+
+        tensors = [*module.parameters(), *(module.buffers() if self._buffers else ())]
+        if any(type(t) not in (torch.nn.Parameter, torch.Tensor) for t in tensors):
+            raise Unfit("its parameters are no plain tensors (sharded, quantised)")
+        return tensors
+
+    def glance(self, places: list[int], turn: int) -> tuple[slice, list[int]] | None:
+        """Which of the sums of the last print were taken anew, and they; None where the weights lie elsewhere now."""
+        if places != self._places:
+            return None
+        turns = min(TURNS, len(self._parts))
+        some = slice(turn % turns, None, turns)
+        return some, _sums(self._parts[some])
+
+
+class WeightsWatch:
+    """Whether a network's weights are still what they were at the first look.
+
+    Whatever torch counts as a change (an optimizer, ``load_state_dict``) is looked into at once. What it does not count
+    (through ``.data`` or a numpy view) shows at the next look where it is of all weights, as a moving average is, and
+    after :data:`TURNS` looks where it is of one tensor.
+    """
+
+    def __init__(self) -> None:
+        self._prints = WeightsPrint()
+        self._first: list[Any] | None = None
+        self._versions: list[int] = []
+        self._looks = 0
+
+    def changed(self, module: nn.Module) -> bool:
+        """Look. Raises Unfit where they cannot be looked at."""
+        self._looks += 1
+        tensors = self._prints.tensors(module)
+        versions = [t._version for t in tensors]
+        if self._first is not None and versions == self._versions:
+            seen = self._prints.glance([t.data_ptr() for t in tensors], self._looks)
+            if seen is not None:
+                some, sums = seen
+                return bool(self._first[1][some] != sums)
+        now = self._prints.take(module)
+        self._versions = versions
+        self._first = self._first or now
+        return now != self._first
+
+
+def _sums(parts: list[list[Tensor]]) -> list[int]:
+    """One sum for each part; one wait for each device."""
+    import torch
+
+    told = [_sum(part[0]) if part[0].numel() > SMALL_BYTES else _sum(torch.cat(part), by_place=True) for part in parts]
+    sums = [0] * len(told)
+    for device in dict.fromkeys(s.device for s in told):
+        own = [number for number, s in enumerate(told) if s.device == device]
+        for number, found in zip(own, torch.stack([told[number] for number in own]).tolist(), strict=True):
+            sums[number] = found
+    return sums
 
 
 def _as_it_lies(tensor: Tensor) -> Tensor:

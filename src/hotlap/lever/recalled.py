@@ -7,7 +7,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
-from hotlap.lever.fingerprints import WeightsPrint, holdings, same_things
+from hotlap.lever.fingerprints import WeightsWatch, holdings, same_things
 from hotlap.lever.nested_rows import Unfit, row_keys, some_rows, taken_apart
 from hotlap.lever.random_state import random_states
 from hotlap.lever.row_memory import RowMemory
@@ -41,8 +41,7 @@ class Recalled:
         self._real = type(module).forward
         self._target = target
         self._memory: RowMemory | None = RowMemory(most_bytes)
-        self._prints = WeightsPrint()
-        self._weights: list[Any] | None = None
+        self._weights = WeightsWatch()
         self._proved = 0
         self._since_proof = 0
         self._has_given = False
@@ -143,10 +142,8 @@ class Recalled:
         taken_apart(given, tensors)
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
             return None
-        weights = self._prints.take(module)
-        if self._weights is not None and weights != self._weights:
+        if self._weights.changed(module):
             raise Unfit("its weights changed")
-        self._weights = weights
         kinds = ("cpu", "cuda")
         cast = [(k, torch.get_autocast_dtype(k)) for k in kinds if torch.is_autocast_enabled(k)]
         return row_keys(given, (cast, torch.are_deterministic_algorithms_enabled()))
