@@ -39,8 +39,9 @@ def searched(
     start_s: float = 20.0,
     words: dict[str, list[Mark]] | None = None,
     full: str | None = None,
+    names: tuple[str, ...] = NAMES,
 ) -> tuple[Search, Session, list[str]]:
-    """A search among NAMES on a script that takes ``start_s`` to its first step; the trials that were made."""
+    """A search among ``names`` on a script that takes ``start_s`` to its first step; the trials that were made."""
     session, findings, made = Session(), findings_of("decode"), list[str]()
 
     def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
@@ -50,7 +51,7 @@ def searched(
         return Trial(arm, {}, "measured", interval=found, changes=1)
 
     def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
-        found = [candidate(name, 1.5 - 0.1 * k) for k, name in enumerate(NAMES)]
+        found = [candidate(name, 1.5 - 0.1 * k) for k, name in enumerate(names)]
         return [c for c in found if (c.lever, "{}") not in state.tried]
 
     for where in (module, together, without):
@@ -98,7 +99,18 @@ def test_a_lever_that_did_not_take_hold_is_no_part_of_the_plan(monkeypatch: pyte
 def test_what_promises_least_of_those_that_are_kept_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"together": PAYS, "without-channels-last": FASTER, "allocator": NONE}
     state, _, made = searched(monkeypatch, answers, {"cache-teacher", "channels-last"})
-    assert made[1] == "without-channels-last" and [m.lever for m in state.moves] == ["cache-teacher"]
+    assert made == ["together", "allocator", "without-channels-last"], "what promises something beside them comes first"
+    assert [m.lever for m in state.moves] == ["cache-teacher"]
+
+
+def test_what_computes_in_another_type_is_doubted_before_anything_else_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("cache-teacher", "autocast", "allocator")
+    answers = {"together": PAYS, "without-autocast": FASTER, "allocator": NONE}
+    state, _, made = searched(monkeypatch, answers, {"cache-teacher", "autocast"}, names=names)
+    assert made == ["together", "without-autocast", "allocator"]
+    assert [m.lever for m in state.moves] == ["cache-teacher"]
 
 
 def test_a_lever_that_says_why_it_changes_nothing_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,8 +198,9 @@ def test_what_computes_in_another_type_is_doubted_first() -> None:
     found = [candidate("autocast", 1.3), candidate("channels-last", 1.2), candidate("allocator", 1.1)]
     found.append(candidate("cache-teacher", 1.5))
     state = Search(cast(Any, "baseline"), findings_of("decode"))
-    state.moves = [Move(c.lever, {}, "maths") for c in found]
+    state.moves, state.lot = [Move(c.lever, {}, "maths") for c in found], found
     order: list[str] = []
-    while (move := least_of_lot(state, found, order)) is not None:
+    while (move := least_of_lot(state)) is not None:
+        state.doubted.add(move.lever)
         order.append(move.lever)
     assert order == ["autocast", "allocator", "channels-last"], "what promised most is not doubted"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.headroom import no_room_beside
 from hotlap.lap.session import Session
+from hotlap.plan.match import Candidate
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, LeverResult, Trial
@@ -52,6 +53,10 @@ class Search:
     """Undecided trials of the unmodified script: the proof may decide on one of them, if nothing is kept."""
     guessed: bool = False
     """Whether the moves are a guess, which the proof is to decide on (lap/best_guess)."""
+    lot: list[Candidate] = field(default_factory=list)
+    """What was tried in one trial (lap/together)."""
+    doubted: set[str] = field(default_factory=set)
+    """Levers of the lot that were taken away on trial."""
     too_slow: bool = False
     """Whether nothing was tried since no trial could count enough of the script's steps (lap/slow_steps)."""
 

@@ -42,8 +42,9 @@ MIN_PREDICTED = 1.02
 BEFORE_KNOBS = 1.1
 """A lever that promises more than this goes before the user's knobs: it changes less."""
 
-WORTH_LENDING = 1.15
-"""A lever that promises as much is tried after the search's share of a budget that is ours, too."""
+WORTH_LENDING = 1.04
+"""A lever that promises as much is tried after the search's share of a budget that is ours, too. What gains less is
+hardly ever kept (bench/power.py)."""
 MOST_LENT_TO_SEARCH = 0.3
 """Of the default budget; the rest of what may be lent is the proof's."""
 
@@ -60,11 +61,8 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
         state.too_slow = not (holds_a_trial(session, baseline, MEASURE_S) or grown(session, baseline, before_s))
     if not state.too_slow:
         _together(session, baseline, state, roof, knobs)
-    while not state.too_slow:
-        found = _still_worth(state, roof, _promising(session, state, knobs))
-        if not (found and _has_time(session, baseline, state, found[0])):
-            break
-        _try(session, baseline, state, found[0])
+    while not state.too_slow and _step(session, baseline, state, roof, knobs):
+        pass
     unsettled = [first for key, first in state.undecided.items() if key not in state.tried]
     state.results += unsettled
     if (slow := too_slow(session, baseline, state, before_s)) is not None:
@@ -81,8 +79,29 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     return state
 
 
+def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> bool:
+    """One trial more: of what promises most; of a member of the lot, where it is to be doubted first. False at the end.
+
+    First what computes in another type, which has to pay for that; then levers that promise something beside the lot;
+    then its other members.
+    """
+    found = _still_worth(state, roof, _promising(session, state, knobs))
+    first, doubtful = next(iter(found), None), least_of_lot(state)
+    promising = first is not None and first.predicted >= WORTH_LENDING
+    if doubtful is not None and (not promising or "precision" in levers()[doubtful.lever].TREATS):
+        seconds = min(MEASURE_S, session.left_s(state.until))
+        if seconds >= MEASURE_S / 3:
+            state.doubted.add(doubtful.lever)
+            try_without(session, baseline, state, doubtful, seconds, "it came in with others, and")
+            return True
+    if first is None or not _has_time(session, baseline, state, first):
+        return False
+    _try(session, baseline, state, first)
+    return True
+
+
 def _has_time(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> bool:
-    """Whether the search has time for one trial more; what promises much is lent what it takes."""
+    """Whether the search has time for one trial more; what promises something is lent what it takes."""
     if session.left_s(state.until) > MEASURE_S / 3:
         return True
     if candidate.predicted < WORTH_LENDING or session.lent_s > MOST_LENT_TO_SEARCH * session.options.budget_s:
@@ -95,16 +114,9 @@ def _has_time(session: Session, baseline: Baseline, state: Search, candidate: Ca
 def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> None:
     """All at once, where one by one would leave most of them untried."""
     found = lot(_still_worth(state, roof, _promising(session, state, knobs)))
-    if len(found) < 2 or not few_trials(session, baseline, state, found, MEASURE_S):
-        return
-    try_together(session, baseline, state, found, min(LOT_S, session.left_s(state.until)))
-    doubted: set[str] = set()
-    while (least := least_of_lot(state, found, doubted)) is not None:
-        seconds = min(MEASURE_S, session.left_s(state.until))
-        if seconds < MEASURE_S / 3:
-            break
-        doubted.add(least.lever)
-        try_without(session, baseline, state, least, seconds, "it came in with others, and")
+    if len(found) >= 2 and few_trials(session, baseline, state, found, MEASURE_S):
+        state.lot = found
+        try_together(session, baseline, state, found, min(LOT_S, session.left_s(state.until)))
 
 
 def _still_worth(state: Search, roof: Roof | None, found: list[Candidate]) -> list[Candidate]:

@@ -8,7 +8,7 @@ the time that is left, one after the other is taken away again, to see whether i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
@@ -143,10 +143,10 @@ def _results(
     ]
 
 
-def least_of_lot(state: Search, together: Sequence[Candidate], doubted: Collection[str] = ()) -> Move | None:
-    """The move of the lot to doubt next, of those that are kept and were not taken away on trial (``doubted``): what
-    computes in another type first, which has to pay for that, then what promised least; never what promised most."""
+def least_of_lot(state: Search) -> Move | None:
+    """The move of the lot to doubt next, of those that are kept and were not taken away on trial: what computes in
+    another type first, which has to pay for that, then what promised least; never what promised most."""
     members = {m.lever: m for m in state.moves if m.gain is None}  # a move that was measured by itself has a gain
-    kept = sorted((c for c in together if c.lever in members), key=lambda c: c.predicted)[:-1]
+    kept = sorted((c for c in state.lot if c.lever in members), key=lambda c: c.predicted)[:-1]
     kept.sort(key=lambda c: "precision" not in levers()[c.lever].TREATS)
-    return next((members[c.lever] for c in kept if c.lever not in doubted), None)
+    return next((members[c.lever] for c in kept if c.lever not in state.doubted), None)

@@ -17,7 +17,7 @@ SMALL_BYTES = 1 << 16
 
 
 TURNS = 8
-"""A glance reads one in so many of the weights' parts, where there are as many: all of a network's weights, read between
+"""A glance reads one in so many of the weights' parts, where there are as many: all of the weights, read between
 its student's forward and backward, also push what the backward needs out of the caches."""
 
 
