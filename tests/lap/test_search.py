@@ -16,6 +16,7 @@ from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
 from hotlap.lap.search import search
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
+from hotlap.records.findings import Roof
 from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, Trial
 from hotlap.testing.lever_kit import findings_of
@@ -32,11 +33,14 @@ def searched(
     lendable_s: float = 200.0,
     lent_s: float = 100.0,
     asked: bool = True,
+    roof: Roof | None = None,
+    data_wait: float | None = 0.2,
 ) -> tuple[Search, Session]:
     """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
     session, findings = Session(), findings_of("decode")
     session.lendable_s, session.lent_s, session.options.budget_asked = lendable_s, lent_s, asked
     findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
+    findings = replace(findings, phases={**findings.phases, "data_wait": data_wait})
 
     def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
         left = [name for name in levers or answers if (name, "{}") not in state.tried]
@@ -57,7 +61,21 @@ def searched(
     monkeypatch.setattr(module, "check_baseline", lambda _: None)
     monkeypatch.setattr(incumbent, "rediagnose", lambda *_: None)
     baseline = SimpleNamespace(arm=baseline_arm, findings=findings, start_s=0.0)
-    return search(cast(Any, session), cast(Any, baseline), findings, None), session
+    return search(cast(Any, session), cast(Any, baseline), findings, roof), session
+
+
+@pytest.mark.parametrize(
+    ("share", "data_wait", "tried"),
+    [(0.9, 0.01, True), (0.98, 0.01, False), (0.98, 0.14, True), (0.98, None, False)],
+)
+def test_at_the_roof_only_what_raises_it_is_tried(
+    monkeypatch: pytest.MonkeyPatch, share: float, data_wait: float | None, tried: bool
+) -> None:
+    roof = Roof(100.0, 0.05, share, "measured")
+    state, _ = searched(monkeypatch, {"cache-decode": [CERTAIN]}, roof=roof, data_wait=data_wait)
+    assert [m.lever for m in state.moves] == (["cache-decode"] if tried else [])
+    state, _ = searched(monkeypatch, {"autocast": [CERTAIN]}, roof=roof, data_wait=data_wait)
+    assert [m.lever for m in state.moves] == ["autocast"]
 
 
 def test_a_lever_in_doubt_is_tried_once_more_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
