@@ -122,8 +122,8 @@ def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | 
 def _still_worth(state: Search, roof: Roof | None, found: list[Candidate]) -> list[Candidate]:
     """All of them; close to the roof only what would raise the roof itself.
 
-    A plan that spares what the roof's step still did (a teacher's forward) has a higher roof, of which nothing is known:
-    while it waits for data, it is not there.
+    A plan that spares what the roof's step still did (a teacher's forward) has a higher roof, which is not known: while
+    it waits for data, it is not there.
     """
     waits = (state.findings.phases.get("data_wait") or 0.0) > 1 - CLOSE_TO_ROOF
     if roof is None or waits or state.cumulative * roof.share < CLOSE_TO_ROOF:
