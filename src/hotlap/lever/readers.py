@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -12,13 +11,8 @@ from hotlap.lever.file_cache import FileCache
 from hotlap.lever.sample_codec import copied, pack, unpack
 from hotlap.lever.sources import bytes_key, file_key, seek, stream_key, tell
 
-__all__ = ["cached_decoder", "cached_image_load", "cached_reader", "cached_sound_read", "kept", "through"]
+__all__ = ["cached_decoder", "cached_image_load", "cached_reader", "kept", "through"]
 
-_WHOLE_FILE_BYTES = 8 << 20
-"""Sound files up to this size are decoded whole for a part of them."""
-_EXACT_SEEK = (".wav", ".flac")
-"""Formats in which reading a part gives the same samples as cutting the whole."""
-_PART = frozenset(("frames", "start", "stop"))
 _MANNERS = 256
 """Ways of calling a reader that are remembered (a script has one or two)."""
 _IMAGE_FORMATS = ("JPEG", "PNG", "BMP", "PPM")
@@ -118,44 +112,6 @@ def cached_decoder(cache: FileCache, kind: str, decode: Callable[..., Any]) -> C
         return through(cache, f"{how}|{key}", lambda: decode(*args, **kwargs))
 
     return decoder
-
-
-def cached_sound_read(cache: FileCache, read: Callable[..., Any]) -> Callable[..., Any]:
-    """``soundfile.read`` through the cache. A part of a WAV or FLAC file is cut from the whole, so that random crops
-    of one file share one entry."""
-
-    whole = cached_reader(cache, "soundfile", read, skip=("out",), streams=True)
-
-    @functools.wraps(read)
-    def reader(file: Any, *args: Any, **kwargs: Any) -> Any:
-        if not args and _PART.isdisjoint(kwargs):
-            return whole(file, **kwargs)
-        part: dict[str, Any] = {k: kwargs[k] for k in ("frames", "start", "stop") if k in kwargs}
-        rest = {k: v for k, v in kwargs.items() if k not in part}
-        if args or not part or set(rest) - {"dtype", "always_2d"} or not _can_cut(file, part):
-            return whole(file, *args, **kwargs)
-        data, rate = whole(file, **rest)
-        start, frames, stop = part.get("start", 0), part.get("frames", -1), part.get("stop")
-        if start > len(data) or (stop is not None and stop < start):
-            return read(file, **kwargs)
-        end = stop if stop is not None else (start + frames if frames >= 0 else len(data))
-        return data[start:end].copy(), rate
-
-    return reader
-
-
-def _can_cut(file: Any, part: dict[str, Any]) -> bool:
-    start, frames, stop = part.get("start", 0), part.get("frames", -1), part.get("stop")
-    if not isinstance(file, str | os.PathLike) or not str(file).lower().endswith(_EXACT_SEEK):
-        return False
-    if type(start) is not int or start < 0 or type(frames) is not int:
-        return False
-    if stop is not None and (type(stop) is not int or stop < 0 or frames >= 0):
-        return False
-    try:
-        return os.stat(file).st_size <= _WHOLE_FILE_BYTES
-    except OSError:
-        return False
 
 
 def cached_image_load(cache: FileCache, image_module: Any, load: Callable[..., Any]) -> Callable[..., Any]:

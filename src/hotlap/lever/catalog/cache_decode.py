@@ -5,11 +5,11 @@ Evidence: The step waits while samples are decoded or read from storage, epoch a
 Gain: After the first epoch a sample costs one copy from memory in place of its decoding: the load time falls by the
 decode time, times the share of the files that fit.
 
-Runtime: The well-known readers (PIL image loading, cv2.imread and imdecode, simplejpeg.decode_jpeg, soundfile.read,
-scipy.io.wavfile.read, numpy.load with the arrays of .npz archives, torchaudio.load) look into a cache of files in
-memory first, shared by all workers and epochs. The key is file, modification time, size and arguments, or a hash of
-bytes that are in memory already, so random augmentation stays random and a changed file is read anew. Callers get their
-own copy. The cache is bounded; what does not fit is decoded as before.
+Runtime: The well-known readers (PIL image loading, cv2.imread and imdecode, simplejpeg.decode_jpeg, soundfile.read
+and SoundFile.read, scipy.io.wavfile.read, numpy.load with the arrays of .npz archives, torchaudio.load) look into a
+cache in memory first, shared by all workers and epochs. The key is file, modification time, size and arguments, or a
+hash of bytes that are in memory already, so random augmentation stays random and a changed file is read anew. Callers
+get their own copy. The cache is bounded; what does not fit is decoded as before.
 
 Source: Decode once into an array on disk or in memory (numpy.save, a packed file), and read that in __getitem__.
 
@@ -29,7 +29,8 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.gains import bounded, load_seconds, step_with_loader
-from hotlap.lever.readers import cached_decoder, cached_image_load, cached_reader, cached_sound_read
+from hotlap.lever.readers import cached_decoder, cached_image_load, cached_reader
+from hotlap.lever.sounds import swap_sounds
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -123,7 +124,7 @@ def apply(target: Target, setting: Setting) -> None:
         swap(archive, "__getitem__", cached_member(cache, archive.__getitem__))
 
     target.on_import("PIL.ImageFile", images)
-    target.on_import("soundfile", lambda m: swap(m, "read", cached_sound_read(cache, m.read)))
+    target.on_import("soundfile", lambda m: swap_sounds(cache, m, swap))
     target.on_import("cv2", plain("imread"))
     target.on_import("scipy.io.wavfile", plain("read", "mmap"))
     target.on_import("numpy", arrays)
