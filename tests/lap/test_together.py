@@ -12,9 +12,10 @@ from lap_support import Session
 from hotlap.lap import incumbent, together, without
 from hotlap.lap import search as module
 from hotlap.lap.best_guess import put_back
+from hotlap.lap.caches import warm_steps
 from hotlap.lap.incumbent import Search
 from hotlap.lap.search import MEASURE_S, search
-from hotlap.lap.together import few_trials, least_of_lot, lot
+from hotlap.lap.together import few_trials, is_doubtful, least_of_lot, lot
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
 from hotlap.records.plan import KNOB, Move
@@ -40,12 +41,15 @@ def searched(
     words: dict[str, list[Mark]] | None = None,
     full: str | None = None,
     names: tuple[str, ...] = NAMES,
+    each_s: float = 25.0,
+    lent_s: float = 100.0,
 ) -> tuple[Search, Session, list[str]]:
     """A search among ``names`` on a script that takes ``start_s`` to its first step; the trials that were made."""
     session, findings, made = Session(), findings_of("decode"), list[str]()
+    session.lent_s = lent_s
 
     def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
-        session.spent_s += 25.0
+        session.spent_s += each_s
         made.append(arm)
         found = NONE if arm.startswith("without") and arm not in answers else answers[arm]
         return Trial(arm, {}, "measured", interval=found, changes=1)
@@ -111,6 +115,13 @@ def test_what_computes_in_another_type_is_doubted_before_anything_else_is_tried(
     state, _, made = searched(monkeypatch, answers, {"cache-teacher", "autocast"}, names=names)
     assert made == ["together", "without-autocast", "allocator"]
     assert [m.lever for m in state.moves] == ["cache-teacher"]
+
+
+def test_a_doubtful_member_is_lent_the_time_of_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("cache-teacher", "autocast", "allocator")
+    for lent_s, doubted in ((100.0, []), (0.0, ["without-autocast"])):
+        _, _, made = searched(monkeypatch, {"together": PAYS}, set(names), names=names, each_s=70.0, lent_s=lent_s)
+        assert made == ["together", *doubted], "not the allocator: it is not doubtful by its kind"
 
 
 def test_a_lever_that_says_why_it_changes_nothing_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,3 +215,33 @@ def test_what_computes_in_another_type_is_doubted_first() -> None:
         state.doubted.add(move.lever)
         order.append(move.lever)
     assert order == ["autocast", "allocator", "channels-last"], "what promised most is not doubted"
+
+
+@pytest.mark.parametrize(
+    ("cache", "workers", "first"),
+    [("cache-decode", 2, "loader-workers"), ("cache-decode", 0, "allocator"), ("cache-teacher", 2, "allocator")],
+)
+def test_workers_are_doubted_first_where_a_cache_took_their_work(cache: str, workers: int, first: str) -> None:
+    found = [candidate("loader-workers", 1.3), candidate("allocator", 1.1), candidate(cache, 1.2)]
+    found.append(candidate("channels-last", 1.5))
+    state = Search(cast(Any, "baseline"), findings_of("decode"))
+    settings = {"loader-workers": {"workers": workers}}
+    state.moves, state.lot = [Move(c.lever, settings.get(c.lever, {}), "maths") for c in found], found
+    move = least_of_lot(state)
+    assert move is not None and move.lever == first and is_doubtful(state, move) == (first == "loader-workers")
+
+
+@pytest.mark.parametrize(
+    ("lever", "step_s", "epochs"),
+    [("cache-decode", 0.1, 4), ("cache-teacher", 0.05, 6), ("cache-teacher", 0.1, 5), ("cache-decode", 0.2, 2),
+     ("cache-decode", 0.4, 2), ("cache-teacher", 0.6, 0), ("channels-last", 0.1, 0)],
+)  # fmt: skip
+def test_a_cache_is_warmed_for_epochs_that_can_be_waited_for(lever: str, step_s: float, epochs: int) -> None:
+    findings = findings_of("decode")
+    loader = replace(cast(Any, findings.script.loader), batches_per_epoch=30)
+    findings = replace(
+        findings,
+        script=replace(findings.script, loader=loader),
+        throughput=replace(findings.throughput, step_s=step_s),
+    )
+    assert warm_steps([Move(lever, {}, "maths")], findings) == 30 * epochs

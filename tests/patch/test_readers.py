@@ -26,3 +26,10 @@ def test_what_a_reader_decodes_is_kept(call: str) -> None:
 def test_an_open_file_is_not(call: str) -> None:
     done = kept(call)
     assert done.after == done.before and "no call of a well-known reader" in done.by_hand[0].text
+
+
+def test_an_opened_sound_is_told_with_what_to_do() -> None:
+    edit = Edit("replace_call", "s.py", 3, target="readers", code="decode_once(9, {function}, {arguments})")
+    text = b"import soundfile as sf\nwith sf.SoundFile(p) as f:\n    x = f.read()\n"
+    done = patch_file("s.py", text, [Wanted(edit, "a-lever")])
+    assert done.after == text and "read them whole first, by soundfile.read" in done.by_hand[0].text

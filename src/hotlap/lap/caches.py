@@ -12,14 +12,17 @@ __all__ = ["REPLAY_BATCHES", "needs_replay", "relieved", "replaced", "warm_steps
 LONG_EPOCH_S = 15.0
 """An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
 REPLAY_BATCHES = 24
-WARM_EPOCHS, FEWER_EPOCHS = 4, 2
-"""Epochs that warm a cache, where all of these are short, and where only one is."""
+LEAST_EPOCHS, MOST_EPOCHS, MOST_TEACHER_EPOCHS = 2, 4, 6
+"""Epochs that warm a cache: as many as are over in LONG_EPOCH_S together. A teacher's takes the most: it is called for
+two new samples of a batch, too."""
 FEEDERS = ("loader-workers", "background-fetch")
 """Levers that do a sample's work beside the step: when a cache has taken the work away, sending the samples remains."""
 
 
 WHOLE = "cache-sample"
 """Leaves nothing of a sample's work: it is tried in the feeder's place, not beside it."""
+TEACHER = "cache-teacher"
+"""Takes nothing of a sample's work."""
 
 
 def replaced(moves: Sequence[Move], lever: str) -> Move | None:
@@ -29,7 +32,7 @@ def replaced(moves: Sequence[Move], lever: str) -> Move | None:
 
 def relieved(moves: Sequence[Move], kept: str) -> Move | None:
     """The move that may no longer pay, now that ``kept`` has been added."""
-    return _feeder(moves) if _is_cache(kept) else None
+    return _feeder(moves) if _is_cache(kept) and kept != TEACHER else None
 
 
 def _feeder(moves: Sequence[Move]) -> Move | None:
@@ -54,7 +57,8 @@ def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
     epoch_s = epoch_steps * findings.throughput.step_s
     if epoch_s > LONG_EPOCH_S:
         return 0
-    return (FEWER_EPOCHS if WARM_EPOCHS * epoch_s > LONG_EPOCH_S else WARM_EPOCHS) * epoch_steps
+    most = MOST_TEACHER_EPOCHS if any(move.lever == TEACHER for move in moves) else MOST_EPOCHS
+    return max(LEAST_EPOCHS, min(most, int(LONG_EPOCH_S / epoch_s) if epoch_s else most)) * epoch_steps
 
 
 def _is_cache(lever: str) -> bool:

@@ -13,7 +13,7 @@ from hotlap.lap.knobs import keep_move, usable
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.lap.slow_steps import grown, holds_a_trial, too_slow
-from hotlap.lap.together import expected_trial_s, few_trials, least_of_lot, lot, try_together
+from hotlap.lap.together import expected_trial_s, few_trials, is_doubtful, least_of_lot, lot, try_together
 from hotlap.lap.without import try_without
 from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
@@ -82,31 +82,32 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
 def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> bool:
     """One trial more: of what promises most; of a member of the lot, where it is to be doubted first. False at the end.
 
-    First what computes in another type, which has to pay for that; then levers that promise something beside the lot;
-    then its other members.
+    First members that are doubtful by their kind; then levers that promise something beside the lot; then its others.
     """
     found = _still_worth(state, roof, _promising(session, state, knobs))
-    first, doubtful = next(iter(found), None), least_of_lot(state)
+    first, member = next(iter(found), None), least_of_lot(state)
+    doubtful = member is not None and is_doubtful(state, member)
     promising = first is not None and first.predicted >= WORTH_LENDING
-    if doubtful is not None and (not promising or "precision" in levers()[doubtful.lever].TREATS):
+    if member is not None and (doubtful or not promising) and _has_time(session, baseline, state, doubtful):
+        state.doubted.add(member.lever)
         seconds = min(MEASURE_S, session.left_s(state.until))
-        if seconds >= MEASURE_S / 3:
-            state.doubted.add(doubtful.lever)
-            try_without(session, baseline, state, doubtful, seconds, "it came in with others, and")
-            return True
-    if first is None or not _has_time(session, baseline, state, first):
+        try_without(session, baseline, state, member, seconds, "it came in with others, and")
+        return True
+    if first is None or not _has_time(session, baseline, state, promising, [first]):
         return False
     _try(session, baseline, state, first)
     return True
 
 
-def _has_time(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> bool:
-    """Whether the search has time for one trial more; what promises something is lent what it takes."""
+def _has_time(
+    session: Session, baseline: Baseline, state: Search, worth_lending: bool, wanted: Sequence[Candidate] = ()
+) -> bool:
+    """Whether the search has time for one trial more; lent, where it is worth that."""
     if session.left_s(state.until) > MEASURE_S / 3:
         return True
-    if candidate.predicted < WORTH_LENDING or session.lent_s > MOST_LENT_TO_SEARCH * session.options.budget_s:
+    if not worth_lending or session.lent_s > MOST_LENT_TO_SEARCH * session.options.budget_s:
         return False
-    trial_s = expected_trial_s(session, baseline, state, [candidate], MEASURE_S)
+    trial_s = expected_trial_s(session, baseline, state, wanted, MEASURE_S)
     session.lend(trial_s - session.left_s(state.until))
     return session.left_s(state.until) > MEASURE_S / 3
 

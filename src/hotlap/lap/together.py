@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.best_guess import is_worth_a_proof
-from hotlap.lap.caches import REPLAY_BATCHES, WHOLE, needs_replay, warm_steps
+from hotlap.lap.caches import REPLAY_BATCHES, WHOLE, needs_replay, relieved, warm_steps
 from hotlap.lap.headroom import too_full
 from hotlap.lap.incumbent import Guess, Search, keep
 from hotlap.lap.measure import Question, measure
@@ -27,7 +27,7 @@ from hotlap.records.trials import Interval, LeverResult
 from hotlap.report import units
 from hotlap.trial.marks import last_words, refusal, took_hold
 
-__all__ = ["expected_trial_s", "few_trials", "least_of_lot", "lot", "try_together"]
+__all__ = ["expected_trial_s", "few_trials", "is_doubtful", "least_of_lot", "lot", "try_together"]
 
 FEW = 4
 """With so many trials, one by one is the better way: each lever is measured by itself."""
@@ -144,9 +144,16 @@ def _results(
 
 
 def least_of_lot(state: Search) -> Move | None:
-    """The move of the lot to doubt next, of those that are kept and were not taken away on trial: what computes in
-    another type first, which has to pay for that, then what promised least; never what promised most."""
+    """The move of the lot to doubt next, of those that are kept and were not taken away on trial: first those of
+    :func:`is_doubtful`, then what promised least; never what promised most."""
     members = {m.lever: m for m in state.moves if m.gain is None}  # a move that was measured by itself has a gain
     kept = sorted((c for c in state.lot if c.lever in members), key=lambda c: c.predicted)[:-1]
-    kept.sort(key=lambda c: "precision" not in levers()[c.lever].TREATS)
+    kept.sort(key=lambda c: not is_doubtful(state, members[c.lever]))
     return next((members[c.lever] for c in kept if c.lever not in state.doubted), None)
+
+
+def is_doubtful(state: Search, move: Move) -> bool:
+    """What computes in another type, which has to pay for that; and what does a sample's work beside the step, where a
+    cache has taken that work away."""
+    fed = any(relieved(state.moves, other.lever) is move for other in state.moves)
+    return fed or "precision" in levers()[move.lever].TREATS

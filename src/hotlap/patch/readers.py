@@ -24,16 +24,19 @@ def reader_calls(source: Source) -> list[cst.Call]:
     import libcst as cst
 
     known = full_names(source)
-    found = []
+    found, opened = [], False
     for call in source.of_type(cst.Call):
         head, _, rest = (dotted(call.func) or "").partition(".")
         full = f"{known.get(head, head)}.{rest}" if rest else known.get(head, head)
+        opened = opened or full == "soundfile.SoundFile"
         keywords = {a.keyword.value for a in call.args if a.keyword is not None}
         plain = call.args and call.args[0].keyword is None and not call.args[0].star
         if full in _READERS and plain and not keywords & _HANDLES and not _maps(source, call, full):
             if full == "PIL.Image.open" and any(isinstance(p, cst.WithItem) for p in source.parents(call)):
                 raise Unwritable("the image is opened by a `with`: read it whole first")
             found.append(call)
+    if not found and opened:
+        raise Unwritable("sounds are opened by soundfile.SoundFile: read them whole first, by soundfile.read")
     if not found:
         raise Unwritable("no call of a well-known reader is in this file")
     return found
