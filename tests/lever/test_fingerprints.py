@@ -136,3 +136,17 @@ def test_the_same_numbers_written_again_are_no_change(wide: nn.Sequential) -> No
     for _ in range(2 * TURNS):
         assert not watch.changed(wide)
         wide[-1].running_mean.copy_(wide[-1].running_mean.clone())  # as DistributedDataParallel does with its buffers
+
+
+def test_weights_of_which_torch_counts_no_changes_are_read_whole() -> None:
+    with torch.inference_mode():
+        network = nn.Sequential(*(nn.Linear(131, 141) for _ in range(2 * TURNS)))
+    watch = WeightsWatch()
+    assert not watch.changed(network) and not watch.changed(network)
+    network[11].weight.data.numpy()[3, 3] += 1e-3
+    assert watch.changed(network)
+
+
+def test_a_network_without_weights_does_not_change() -> None:
+    watch = WeightsWatch()
+    assert not any(watch.changed(nn.Flatten()) for _ in range(3))

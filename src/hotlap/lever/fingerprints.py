@@ -60,7 +60,7 @@ class WeightsPrint:
 
     def glance(self, places: list[int], turn: int) -> tuple[slice, list[int]] | None:
         """Which of the sums of the last print were taken anew, and they; None where the weights lie elsewhere now."""
-        if places != self._places:
+        if places != self._places or not self._parts:
             return None
         turns = min(TURNS, len(self._parts))
         some = slice(turn % turns, None, turns)
@@ -85,8 +85,9 @@ class WeightsWatch:
         """Look. Raises Unfit where they cannot be looked at."""
         self._looks += 1
         tensors = self._prints.tensors(module)
-        versions = [t._version for t in tensors]
-        if self._first is not None and versions == self._versions:
+        counted = not any(t.is_inference() for t in tensors)
+        versions = [t._version for t in tensors] if counted else []
+        if self._first is not None and counted and versions == self._versions:
             seen = self._prints.glance([t.data_ptr() for t in tensors], self._looks)
             if seen is not None:
                 some, sums = seen
