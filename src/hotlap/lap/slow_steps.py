@@ -50,7 +50,7 @@ def grown(session: Session, baseline: Baseline, before_s: float) -> bool:
     if not session.grow(enough_s):
         return False
     session.listener.line(
-        f"  Steps of {units.seconds(step_s)} are slow: trying levers on them and proving takes up to "
+        f"  Steps of {units.seconds(step_s)} are slow: trying levers on them and proving takes about "
         f"{enough_s / 60:.0f} minutes. (--budget TIME ends it earlier.)"
     )
     return True
