@@ -17,7 +17,7 @@ from hotlap.lever.file_cache import FileCache
 from hotlap.lever.readers import cached_reader, through
 from hotlap.lever.sources import file_key
 
-__all__ = ["OpenSounds", "cached_sound_read", "swap_sounds"]
+__all__ = ["cached_sound_read", "swap_sounds"]
 
 _WHOLE_FILE_BYTES = 8 << 20
 """Sound files up to this size are decoded whole for a part of them."""
@@ -81,7 +81,7 @@ def _is_small(file: Any) -> bool:
 
 class OpenSounds:
     """Wraps ``SoundFile.__init__`` and ``SoundFile.read``, and ``soundfile.read``, which uses both: inside of it they
-    do as ever, so that nothing is kept twice."""
+    do as ever, so that nothing is kept twice. It has entries of its own, which spare the opening of the file too."""
 
     def __init__(self, cache: FileCache) -> None:
         self._cache = cache
