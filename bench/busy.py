@@ -1,26 +1,28 @@
-"""A training whose steps wait busily for a set time, so that ratios are known: `busy.py [MILLISECONDS] [STEPS]`."""
+"""A training whose steps are so many equal matrix products, so that ratios are known: `busy.py [PRODUCTS] [STEPS]`."""
 
 import sys
-import time
 
 import torch
 from torch import nn
 
+SIDE = 192
+"""Of the matrices: some products of them take a millisecond of a CPU core, and the step's own model next to nothing."""
+
 
 def main() -> None:
-    step_s = float(sys.argv[1]) / 1000 if len(sys.argv) > 1 else 0.02
-    steps = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
+    products = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    steps = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
     torch.manual_seed(0)
     model = nn.Linear(8, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    left, right, out = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE), torch.empty(SIDE, SIDE)
     for _ in range(steps):
-        until = time.process_time() + step_s  # of this process: a neighbour's turn is no work of ours
         loss = model(torch.randn(4, 8)).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        while time.process_time() < until:
-            pass
+        for _ in range(products):
+            torch.mm(left, right, out=out)
 
 
 if __name__ == "__main__":

@@ -81,14 +81,13 @@ class Simulated:
         """As in Session."""
         return max(0.0, self.setup.budget_s * share + self.lent_s - self.clock_s)
 
-    @property
     def lendable_s(self) -> float:
         """As in Session."""
-        return 0.0 if self.setup.budget_asked else MOST_LENT * self.setup.budget_s - self.lent_s
+        return 0.0 if self.setup.budget_asked else MOST_LENT["proof"] * self.setup.budget_s - self.lent_s
 
     def lend(self, seconds: float) -> None:
         """As in Session."""
-        if 0 < seconds <= self.lendable_s:
+        if 0 < seconds <= self.lendable_s():
             self.lent_s += seconds
 
     def discard(self, arm: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from hotlap.report import units
 
-__all__ = ["drift_rows", "fuzz_rows", "kill_rows", "patched_rows", "power_rows", "soak_rows", "steady_day_rows"]
+__all__ = ["drift_rows", "fuzz_rows", "kill_rows", "patched_rows", "power_rows", "real_proofs_rows",
+           "soak_rows", "steady_day_rows"]  # fmt: skip
 
 Rows = list[tuple[str, str]]
 
@@ -39,10 +40,22 @@ def power_rows(document: dict[str, Any]) -> Rows:
         least = units.ratio(row["least ratio seen by 90 %"])
         words = f'false "faster" {_rate(at["1"])}; a true 3 % seen {_rate(at["1.03"])}; 90 % would see {least}'
         found.append((f"real launches of the {name} script", words))
-    for name, row in (f["real"] or {}).items():
-        found.append((f"real pairs, {name}", f"{row['claimed']} of {row['n']} claimed, {row['failed']} not measured"))
     for name, row in f["quality"].items():
         found.append((f'false "non-inferior", {name}', f"{_rate(row['false'])}; true ones {_rate(row['true'])}"))
+    return found
+
+
+def real_proofs_rows(document: dict[str, Any]) -> Rows:
+    """Whole proofs whose truth is known: how many were claimed, and what they measured."""
+    found: Rows = []
+    for name, row in document["figures"].items():
+        claimed = f"{row['claimed']} of {row['n']}" + (f", {row['failed']} not measured" if row["failed"] else "")
+        found.append((f'"faster" said, {name}', claimed))
+        middles = sorted(ratio for _, ratio, _ in row["intervals"])
+        words = f"{units.ratio(median(middles))} [{units.ratio(middles[0])}, {units.ratio(middles[-1])}]"
+        found.append((f"… what they measured, {name}", words))
+        found.append((f"… pairs of launches, {name}", f"{median(row['launches']):g} [{min(row['launches'])}, "
+                      f"{max(row['launches'])}]"))  # fmt: skip
     return found
 
 

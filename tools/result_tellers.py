@@ -16,6 +16,7 @@ from reliability_tellers import (
     kill_rows,
     patched_rows,
     power_rows,
+    real_proofs_rows,
     soak_rows,
     steady_day_rows,
 )
@@ -257,6 +258,7 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "prediction": _prediction,
     "patched": lambda document: Told(patched_rows(document)),
     "power": lambda document: Told(power_rows(document)),
+    "real_proofs": lambda document: Told(real_proofs_rows(document)),
     "quality": lambda document: Told(quality_rows(document)),
     "self_tuned": _self_tuned,
     "soak": lambda document: Told(soak_rows(document)),

@@ -140,6 +140,16 @@ def test_memory_format() -> None:
     assert "memory-format" not in causes(model(conv_layers=1, conv_frac=0.01))
 
 
+def test_unfused() -> None:
+    def model(**value: object) -> TimelineBuilder:
+        return healthy().setting("model", **{"norm_layers": 40, "modules": 8, **value})
+
+    large, small = causes(model()), causes(model(modules=400))
+    assert "40 norms" in large["unfused"].detail and "model.compile()" in large["unfused"].advice
+    assert small["unfused"].share > 2 * large["unfused"].share, "more where dispatch bounds the step"
+    assert "unfused" not in causes(model(compiled=True)) and "unfused" not in causes(model(norm_layers=5))
+
+
 def test_optimizer_loop() -> None:
     def adam(seconds: float, **value: object) -> TimelineBuilder:
         builder = TimelineBuilder().steps(60, **{**COMPUTE, "optimizer": seconds})

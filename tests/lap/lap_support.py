@@ -11,15 +11,15 @@ from hotlap.trial.pauses import Cycle
 
 
 class Session:
-    """A budget of 100 s; whoever stands for a trial adds to ``spent_s``. The search has been lent what it may be."""
+    """A budget of 100 s; whoever stands for a trial adds to ``spent_s``. A search is lent nothing, a proof 200 s."""
 
     grow, lend = session.Session.grow, session.Session.lend
 
     def __init__(self) -> None:
         self.options = SimpleNamespace(budget_s=100.0, budget_asked=True, allow=(), only=(), skip=(), knobs=())
-        self.budget_s, self.extra_s, self.lent_s = 100.0, 0.0, 100.0
+        self.budget_s, self.extra_s, self.lent_s = 100.0, 0.0, {"search": 0.0, "proof": 0.0}
+        self.may_lend = {"search": 0.0, "proof": 200.0}
         self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
-        self.lendable_s = 200.0
         self.lines: list[str] = []
         self.cycle = Cycle()
         self.listener = SimpleNamespace(line=self.lines.append)
@@ -30,6 +30,9 @@ class Session:
 
     def left_s(self, share: float = 1.0) -> float:
         return max(0.0, self.budget_s * share + self.extra_s - self.spent_s)
+
+    def lendable_s(self, to: str = "proof") -> float:
+        return self.may_lend[to] - self.lent_s[to]
 
     def arm(self, name: str, **_: Any) -> str:
         return name

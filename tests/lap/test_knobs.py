@@ -53,7 +53,8 @@ class Stub:
 
 def session(sandbox: object = True) -> Session:
     options = Options(["python", "train.py"], knobs=(BATCH, VAL))
-    return cast(Session, Stub(options=options, sandbox=sandbox, machine=None, left_s=lambda share: 100.0))
+    lap = Stub(options=options, sandbox=sandbox, machine=None, left_s=lambda share: 100.0, lendable_s=lambda to: 0.0)
+    return cast(Session, lap)
 
 
 def findings(samples_per_s: float | None) -> Findings:

@@ -97,7 +97,6 @@ class Clock:
     def left_s(self, share: float) -> float:
         return self.left
 
-    @property
     def lendable_s(self) -> float:
         return 1e5 if self.may_lend else 0.0
 

@@ -30,15 +30,16 @@ def searched(
     levers: list[str] | None = None,
     baseline_arm: Any = "baseline",
     step_s: float = 0.05,
-    lendable_s: float = 200.0,
-    lent_s: float = 100.0,
+    to_search_s: float = 0.0,
+    to_proof_s: float = 200.0,
     asked: bool = True,
     roof: Roof | None = None,
     data_wait: float | None = 0.2,
 ) -> tuple[Search, Session]:
     """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
     session, findings = Session(), findings_of("decode")
-    session.lendable_s, session.lent_s, session.options.budget_asked = lendable_s, lent_s, asked
+    session.may_lend = {"search": to_search_s, "proof": to_proof_s}
+    session.options.budget_asked = asked
     findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
     findings = replace(findings, phases={**findings.phases, "data_wait": data_wait})
 
@@ -98,7 +99,7 @@ def test_a_guess_without_time_for_its_proof_is_told_with_the_budget_that_it_need
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers = {name: [UNCERTAIN, UNCERTAIN] for name in ("a", "b", "c", "d")}
-    state, _ = searched(monkeypatch, answers, lendable_s=0.0)
+    state, _ = searched(monkeypatch, answers, to_proof_s=0.0)
     assert not state.moves and not state.guessed
     assert "no time was left for a proof of what promised most, a at 2x [1, 3]" in state.notes[-1]
     assert "--budget 3m" in state.notes[-1], "three pairs of launches take 43 s, which is 29 % of it"
@@ -130,9 +131,27 @@ def test_what_promises_much_is_lent_the_time_of_a_trial(monkeypatch: pytest.Monk
     state, _ = searched(monkeypatch, answers)
     assert len(state.results) == 3, "until 60 s"
     answers = {name: [CERTAIN] for name in ("a", "b", "c", "d", "e", "f", "g")}
-    state, session = searched(monkeypatch, answers, lent_s=0.0)
-    assert len(state.results) == 5, "30 % of the budget is lent and not exceeded by more than one trial"
+    state, session = searched(monkeypatch, answers, to_search_s=40.0)
+    assert len(state.results) == 5, "two trials more, and the third would exceed what may be lent"
     assert session.extra_s == pytest.approx(2 * 17.0) and session.left_s() == pytest.approx(34.0), "the proof keeps its"
+
+
+def test_what_starts_slowly_is_lent_its_start_too_or_left_for_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Candidate("slow", {}, "maths", "unfused", 1.2, Gain(0.1, 0.2, "prior", startup_s=34.0))
+    quick = Candidate("quick", {}, "bits", "decode", 1.1, Gain(0.1, 0.2, "prior"))
+    tried: list[str] = []
+
+    def run(to_search_s: float) -> list[str]:
+        tried.clear()
+        session, state = Session(), Search(cast(Any, "baseline"), findings_of("decode"))
+        session.spent_s, session.may_lend = 40.0, {"search": to_search_s, "proof": 0.0}
+        monkeypatch.setattr(module, "_promising", lambda *_: [c for c in (slow, quick) if c.lever not in tried])
+        monkeypatch.setattr(module, "_try", lambda _, __, ___, c: tried.append(c.lever))
+        while module._step(session, cast(Any, SimpleNamespace(start_s=4.0, findings=state.findings)), state, None, []):
+            session.spent_s += 5.0
+        return tried
+
+    assert run(0.0) == ["quick"] and run(80.0) == ["slow", "quick"]
 
 
 def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hotlap.lap.options import Options, Silent
 from hotlap.lap.session import Session
 from hotlap.records.call import ENV
+from hotlap.records.plan import Move
 from hotlap.records.run_folder import RunFolder
 from hotlap.testing.timelines import cpu_machine
 
@@ -26,6 +27,18 @@ def test_each_arm_has_a_scratch_folder_of_its_own(tmp_path: Path) -> None:
     assert not first.parent.exists()
 
 
+def test_trials_of_one_lap_share_what_the_compiler_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, compiled = "TORCHINDUCTOR_CACHE_DIR", [Move("compile-model", {}, "maths")]
+    monkeypatch.delenv(name, raising=False)
+    options = Options(["python", "train.py"], sandbox=False)
+    with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
+        one, two = session.arm("one", compiled), session.arm("two", compiled)
+        assert one.spec.env[name] == two.spec.env[name] and Path(one.spec.env[name]).parent == session.scratch
+        assert name not in session.arm("baseline").spec.env, "the user's own compiled code stays where it is"
+        monkeypatch.setenv(name, "/elsewhere")
+        assert session.arm("three", compiled).spec.env[name] == "/elsewhere"
+
+
 def lent(tmp_path: Path, *asked_s: float, by_user: bool = False) -> float:
     options = Options(["python", "train.py"], sandbox=False, budget_s=200.0, budget_asked=by_user)
     with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
@@ -40,6 +53,15 @@ def test_a_budget_of_our_own_grows_by_what_a_result_lacks(tmp_path: Path) -> Non
     assert lent(tmp_path, 70.0, by_user=True) == 0.0, "the user's budget is the user's"
     assert lent(tmp_path, 210.0) == 0.0, "it would more than double: told, not taken"
     assert lent(tmp_path, 170.0, 40.0) == 170.0
+
+
+def test_what_the_search_is_lent_takes_nothing_from_the_proof(tmp_path: Path) -> None:
+    options = Options(["python", "train.py"], sandbox=False, budget_s=200.0)
+    with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
+        session.lend(81.0, "search")
+        assert session.extra_s == 0.0, "more than the search may be lent"
+        session.lend(80.0, "search")
+        assert session.extra_s == 80.0 and session.lendable_s("search") == 0.0 and session.lendable_s() == 200.0
 
 
 @pytest.mark.parametrize(("wanted_s", "by_user", "given_s"), [(660, False, 660), (660, True, 200), (960, False, 200)])

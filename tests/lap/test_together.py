@@ -42,11 +42,11 @@ def searched(
     full: str | None = None,
     names: tuple[str, ...] = NAMES,
     each_s: float = 25.0,
-    lent_s: float = 100.0,
+    to_search_s: float = 0.0,
 ) -> tuple[Search, Session, list[str]]:
     """A search among ``names`` on a script that takes ``start_s`` to its first step; the trials that were made."""
     session, findings, made = Session(), findings_of("decode"), list[str]()
-    session.lent_s = lent_s
+    session.may_lend["search"] = to_search_s
 
     def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
         session.spent_s += each_s
@@ -119,8 +119,9 @@ def test_what_computes_in_another_type_is_doubted_before_anything_else_is_tried(
 
 def test_a_doubtful_member_is_lent_the_time_of_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("cache-teacher", "autocast", "allocator")
-    for lent_s, doubted in ((100.0, []), (0.0, ["without-autocast"])):
-        _, _, made = searched(monkeypatch, {"together": PAYS}, set(names), names=names, each_s=70.0, lent_s=lent_s)
+    for to_search_s, doubted in ((0.0, []), (100.0, ["without-autocast"])):
+        answers = {"together": PAYS}
+        _, _, made = searched(monkeypatch, answers, set(names), names=names, each_s=70.0, to_search_s=to_search_s)
         assert made == ["together", *doubted], "not the allocator: it is not doubtful by its kind"
 
 

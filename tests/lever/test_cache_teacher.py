@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from hotlap.lever.catalog import cache_teacher, teacher_inference
+from hotlap.lever.catalog import cache_teacher, compile_model, teacher_inference
 from hotlap.lever.contract import Refusal
 from hotlap.lever.recalled import AGAIN, PROOFS
 from hotlap.testing.lever_kit import findings_of, machine_of
@@ -114,6 +115,49 @@ def test_pictures_that_are_mirrored_at_random_are_computed_twice(
     assert losses == pytest.approx(expected, rel=1e-5) and target.changes == 1 and target.reasons == []
     assert 32 + 4 * PROOFS <= sum(calls) <= 32 + 4 * (PROOFS + 8), "each side once, the proofs, and what was new then"
     assert len(calls) < 24 < len(losses)
+
+
+class Distiller(nn.Module):
+    """A student with its teacher inside, as one network."""
+
+    def __init__(self, teacher: nn.Module) -> None:
+        super().__init__()
+        self.student, self.teacher = nn.Sequential(nn.Flatten(), nn.Linear(192, 144)), teacher
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            wanted = self.teacher(images)
+        return nn.functional.mse_loss(self.student(images), wanted)
+
+
+def test_a_teacher_inside_of_a_compiled_network_is_remembered_too(
+    tmp_path: Path, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+
+    def losses(levers: bool) -> list[float]:
+        calls.clear()
+        torch.manual_seed(0)
+        net = Distiller(Teacher(calls).requires_grad_(False).eval())
+        net.student.train()
+        found = []
+        with LocalTarget(str(tmp_path)) as target:
+            if levers:
+                cache_teacher.apply(target, {"max_bytes": MIB})
+                compile_model.apply(target, {})
+            optimizer = torch.optim.SGD(net.student.parameters(), lr=0.1)
+            for _ in range(12):
+                loss = net(IMAGES)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item())
+            assert target.problems == [] and target.changes == (2 if levers else 0)
+        return found
+
+    expected = losses(levers=False)
+    assert len(calls) == 12
+    assert losses(levers=True) == pytest.approx(expected, rel=1e-5) and len(calls) == 1 + PROOFS
 
 
 class Whole(Teacher):

@@ -32,3 +32,14 @@ def test_parts_of_a_network() -> None:
     assert facts["conv_layers"] == 1 and facts["parameters"] == 8 * 27 + 8 + 18 and facts["modules"] == 4
     assert facts["conv_frac"] == pytest.approx((8 * 27 + 8) / (8 * 27 + 8 + 18), abs=1e-4)
     assert model_facts(torch, nn.ReLU())["stepwise_frac"] == 0.0
+
+
+def test_norms_are_torchs_and_those_of_libraries() -> None:
+    class LlamaRMSNorm(nn.Module):
+        pass
+
+    class NormedBlock(nn.Sequential):
+        """Has a norm, is none."""
+
+    net = nn.Sequential(nn.BatchNorm2d(4), NormedBlock(nn.LayerNorm(4), nn.GroupNorm(2, 4)), LlamaRMSNorm(), nn.ReLU())
+    assert model_facts(torch, net)["norm_layers"] == 4

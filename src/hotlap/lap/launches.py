@@ -139,14 +139,14 @@ class Launches:
         Time alone says, before anything is looked at, whether there can be further looks. Then each look has a level of
         its own, so that all together are wrong as rarely as one. A look half way spares what a plain answer needs not.
         """
-        more = min(MOST_PAIRS - self.begun, int((session.left_s(share) + session.lendable_s) / self.pair_s(session)))
+        more = min(MOST_PAIRS - self.begun, int((session.left_s(share) + session.lendable_s()) / self.pair_s(session)))
         if more < WORTH_LAUNCHING or hopeless() or not self._open(FIRST_LEVEL):
             return
         self.notes.append(f"{self.begun} pairs of launches left open whether the plan is faster: up to {more} more")
         half, last = self.begun + (more + 1) // 2, self.begun + more
         for pairs, level in ((half, HALF_LEVEL), (last, LAST_LEVEL)):
             wanted_s = (pairs - self.begun) * self.pair_s(session) - session.left_s(share)
-            session.lend(min(wanted_s, session.lendable_s))
+            session.lend(min(wanted_s, session.lendable_s()))
             self.go_on(session, make, pairs, share, hopeless)
             self.level = level
             if not self._open(level):

@@ -45,8 +45,6 @@ BEFORE_KNOBS = 1.1
 WORTH_LENDING = 1.04
 """A lever that promises as much is tried after the search's share of a budget that is ours, too. What gains less is
 hardly ever kept (bench/power.py)."""
-MOST_LENT_TO_SEARCH = 0.3
-"""Of the default budget; the rest of what may be lent is the proof's."""
 
 
 def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof | None) -> Search:
@@ -93,23 +91,22 @@ def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None
         seconds = min(MEASURE_S, session.left_s(state.until))
         try_without(session, baseline, state, member, seconds, "it came in with others, and")
         return True
-    if first is None or not _has_time(session, baseline, state, promising, [first]):
-        return False
-    _try(session, baseline, state, first)
-    return True
+    for candidate in found:
+        if _has_time(session, baseline, state, candidate.predicted >= WORTH_LENDING, [candidate]):
+            _try(session, baseline, state, candidate)
+            return True
+    return False
 
 
 def _has_time(
     session: Session, baseline: Baseline, state: Search, worth_lending: bool, wanted: Sequence[Candidate] = ()
 ) -> bool:
-    """Whether the search has time for one trial more; lent, where it is worth that."""
-    if session.left_s(state.until) > MEASURE_S / 3:
-        return True
-    if not worth_lending or session.lent_s > MOST_LENT_TO_SEARCH * session.options.budget_s:
-        return False
-    trial_s = expected_trial_s(session, baseline, state, wanted, MEASURE_S)
-    session.lend(trial_s - session.left_s(state.until))
-    return session.left_s(state.until) > MEASURE_S / 3
+    """Whether the search has time for one trial more, its start included; lent, where it is worth that."""
+    start_s = sum(c.gain.startup_s for c in wanted)
+    if worth_lending and session.left_s(state.until) <= start_s + MEASURE_S / 3:
+        trial_s = start_s + expected_trial_s(session, baseline, state, wanted, MEASURE_S)
+        session.lend(trial_s - session.left_s(state.until), "search")
+    return session.left_s(state.until) > start_s + MEASURE_S / 3
 
 
 def _together(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> None:
@@ -143,7 +140,7 @@ def _worth_a_trial(session: Session, state: Search) -> list[Candidate]:
 
 def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[Candidate]:
     """Candidates worth a trial, best first."""
-    worth = order(_worth_a_trial(session, state), session.left_s(state.until))
+    worth = order(_worth_a_trial(session, state), session.left_s(state.until) + session.lendable_s("search"))
     again = {lever for lever, _ in {*state.tried, *state.undecided}}
     worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
     first = [c for c in worth if c.predicted > BEFORE_KNOBS]

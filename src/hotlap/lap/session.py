@@ -29,8 +29,9 @@ from hotlap.trial.sandbox import Sandbox
 
 __all__ = ["Session", "validation_place", "waits_for"]
 
-MOST_LENT = 1.0
-"""Of the default budget: what :meth:`Session.lend` adds at most."""
+MOST_LENT = {"search": 0.4, "proof": 1.0}
+"""Of the default budget: what :meth:`Session.lend` adds at most, for either. The search has an account of its own, so
+that no proof lacks the launches that bench/power.py says it needs."""
 MOST_GROWN_S = 900.0
 """The default budget may grow to a quarter of an hour where steps are slow: they belong to trainings of many hours."""
 TRIAL_FLUSH_S = 0.2
@@ -51,8 +52,8 @@ class Session:
         self.stage = "start"
         self.extra_s = 0.0
         """Seconds that were granted beyond the budget."""
-        self.lent_s = 0.0
-        """Of these, what a budget of our own has grown by, since a result lacked it."""
+        self.lent_s = dict.fromkeys(MOST_LENT, 0.0)
+        """Of these, what a budget of our own has grown by, since a result lacked it, and for what."""
         self.cycle = Cycle()
         """Pauses that come round in the unmodified script."""
         self.scratch = make_scratch()
@@ -96,10 +97,9 @@ class Session:
         """Seconds until ``share`` of the budget is spent (never negative)."""
         return max(0.0, self.budget_s * share + self.extra_s - self.elapsed_s)
 
-    @property
-    def lendable_s(self) -> float:
-        """Seconds by which the budget may still grow: none where the user named it."""
-        return 0.0 if self.options.budget_asked else max(0.0, MOST_LENT * self.options.budget_s - self.lent_s)
+    def lendable_s(self, to: str = "proof") -> float:
+        """Seconds by which the budget may still grow for it: none where the user named it."""
+        return 0.0 if self.options.budget_asked else MOST_LENT[to] * self.options.budget_s - self.lent_s[to]
 
     def grow(self, budget_s: float) -> bool:
         """Make ``budget_s`` the budget, if it is ours (the user named none) and that is not too long to wait for."""
@@ -107,10 +107,10 @@ class Session:
         self.budget_s = budget_s if fits else self.budget_s
         return fits
 
-    def lend(self, seconds: float) -> None:
+    def lend(self, seconds: float, to: str = "proof") -> None:
         """Grow the budget by what a result lacks, if it is ours (the user named none) and has not grown by too much."""
-        if 0 < seconds <= self.lendable_s:
-            self.lent_s += seconds
+        if 0 < seconds <= self.lendable_s(to):
+            self.lent_s[to] += seconds
             self.extra_s += seconds
 
     def arm(
@@ -150,7 +150,7 @@ class Session:
             ArmSpec(
                 name=name,
                 command=rewritten(self.options.command, moves),
-                env=door.environment(call),
+                env=door.environment(call) | self._shared_caches(moves),
                 timeline_dir=timeline_dir,
                 cwd=Path.cwd(),
                 sandbox=self.sandbox,
@@ -173,6 +173,13 @@ class Session:
             found[file] = self.scratch / f"{name}-{len(found)}{file.suffix}".replace(":", "-")
             found[file].write_bytes(text.encode())
         return found
+
+    def _shared_caches(self, moves: Sequence[Move]) -> dict[str, str]:
+        """Where levers keep what one process of the lap has made and the others use again (compiled code), unless the
+        user has such a place."""
+        known = levers()
+        names = {getattr(known[move.lever], "SHARED_CACHE", "") for move in moves if not move.is_knob}
+        return {name: str(self.scratch / name.lower()) for name in names if name and name not in os.environ}
 
     def _own_scratch(self, name: str) -> Path:
         """An arm's folder for caches: what one arm holds neither fills another's nor makes its levers look used."""

@@ -64,7 +64,7 @@ def holds_a_trial(session: Session, baseline: Baseline, seconds: float) -> bool:
 
 def holds_a_proof(session: Session, baseline: Baseline) -> bool:
     """Whether what is left holds as many launches as a claim needs, with what may be lent."""
-    return _least_proof_s(session, baseline) <= session.left_s(LAUNCHES_UNTIL) + session.lendable_s
+    return _least_proof_s(session, baseline) <= session.left_s(LAUNCHES_UNTIL) + session.lendable_s()
 
 
 def proof_budget_s(session: Session, baseline: Baseline) -> float:

@@ -128,7 +128,8 @@ class Lever(Protocol):
     ``DEVICE = "cuda"`` (it is for accelerators alone), ``IDLE_ON_CPU = True`` (without one it changes nothing),
     ``RANKS = True`` (it changes something in trainings of several ranks alone), ``AT_LAUNCH = True`` (its environment
     does everything; ``apply`` only looks whether it took hold), ``ADVICE = True`` (a person has to do it: ``settings``
-    always refuses, with what to do and where; a plan may hold it, for the sake of its edits).
+    always refuses, with what to do and where; a plan may hold it, for the sake of its edits), ``SHARED_CACHE = "NAME"``
+    (the environment variable of a folder whose contents serve any process: all trials of a lap share one).
     """
 
     def evidence(self, findings: Findings) -> Finding | None:

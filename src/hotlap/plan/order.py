@@ -11,7 +11,7 @@ from hotlap.records.plan import PRESERVES
 __all__ = ["order"]
 
 _STARTUP_SHARE = 0.25
-"""A lever whose start alone takes more than this share of the budget left is tried before others only if it promises
+"""A lever whose start alone takes more than this share of the budget left is tried after the others, unless it promises
 ``_WORTH_THE_START`` times what they do ..."""
 _WORTH_THE_START = 5.0
 _STARTUP_SHARE_MOST = 0.5
@@ -29,12 +29,12 @@ def order(candidates: Sequence[Candidate], budget_s: float | None = None, steps:
     cheap = [c for c in candidates if _pays(c, budget_s, steps, _STARTUP_SHARE)]
     most = max((c.predicted - 1.0 for c in cheap), default=0.0)
     dear = [c for c in candidates if c not in cheap and _pays(c, budget_s, steps)]
-    affordable = cheap + [c for c in dear if c.predicted - 1.0 >= _WORTH_THE_START * most]
+    late = [c for c in dear if c.predicted - 1.0 < _WORTH_THE_START * most]
 
-    def rank(c: Candidate) -> tuple[int, int, str]:
-        return -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
+    def rank(c: Candidate) -> tuple[bool, int, int, str]:
+        return c in late, -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
 
-    return sorted(affordable, key=rank)
+    return sorted(cheap + dear, key=rank)
 
 
 def _pays(

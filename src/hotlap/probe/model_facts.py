@@ -28,7 +28,7 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
     """Value of the ``model`` setting (without what only the forward knows)."""
     nn = torch.nn
     total = conv = linear = recurrent = stepwise = 0
-    convs = modules = votes = spatial = 0
+    convs = norms = modules = votes = spatial = 0
     types: dict[str, int] = {}
     device = "cpu"
     for parameter in parameters_of(root):
@@ -45,6 +45,8 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
             if weight.dim() == 4 and weight.shape[1] > 1 and max(weight.shape[2:]) > 1:
                 spatial += 1
                 votes += weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
+        elif "norm" in type(module).__name__.lower() and not module._modules:  # torch's, and those of libraries
+            norms += 1
         elif isinstance(module, nn.Linear):
             linear += sum(_size(nn, p) for p in (module.weight, module.bias) if p is not None)
         elif isinstance(module, nn.RNNBase):
@@ -58,6 +60,7 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
         "device": device,
         "conv_layers": convs,
         "conv_frac": round(conv / total, 4) if total else 0.0,
+        "norm_layers": norms,
         "stepwise_frac": round(stepwise / max(1, conv + linear + recurrent), 4),
         "channels_last": votes * 2 > spatial,
         "compiled": is_compiled(torch, root),

@@ -36,6 +36,7 @@ CAUSES: dict[str, str] = {
     "autograd-debug": "Anomaly detection or a profiler was left on.",
     "precision": "Compute runs in fp32 where this machine has a faster type.",
     "memory-format": "Convolutions run in NCHW where channels-last is faster.",
+    "unfused": "Norms, activations and the like run one by one: each reads and writes memory, and is dispatched.",
     "page-faults": "Freed memory goes back to the system and is faulted in again at each step.",
     "frozen-subnetwork": "A network that is not trained (a teacher, a frozen trunk) runs as if it were.",
     "denormals": "The CPU computes on numbers so small that it takes its slow path.",

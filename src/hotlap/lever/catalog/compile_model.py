@@ -1,12 +1,14 @@
 """Compile the model with torch.compile.
 
-Evidence: Compute dominates, in many small operations (a Python loop in the forward) or in operations that fuse well.
+Evidence: Compute dominates, in many small operations (a Python loop in the forward) or in operations that fuse well
+(norms and activations between products).
 
 Gain: Operations element by element fuse, so that what is between them is not written to memory and read again, and
 Python's cost per operation goes away. Most where many small operations take the time, little where large products do;
 more in a faster type, beside which they are a larger part.
 
-Runtime: module.compile() in place at the first training forward, so that names in checkpoints stay as they are. If the
+Runtime: module.compile() in place after the first step, so that names in checkpoints stay as they are. A frozen network
+that another lever treats is called outside of what is compiled. If the
 compiler fails, the model runs as before, and the lever ends without effect. On a GPU a second setting, in mode
 "reduce-overhead", records the kernels of a step in CUDA graphs; dynamic: true compiles for varying sizes at once.
 
@@ -20,6 +22,7 @@ its trial then does, and the lever is put back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import Rule, check_setting
@@ -32,12 +35,15 @@ from hotlap.records.machine import Machine
 
 if TYPE_CHECKING:
     from torch import nn
+    from torch.optim import Optimizer
 
 ID = "compile-model"
-TREATS = ("python-loop", "samples-loop", "precision", "memory-format")
+TREATS = ("python-loop", "samples-loop", "precision", "memory-format", "unfused")
 PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = True
+SHARED_CACHE = "TORCHINDUCTOR_CACHE_DIR"
+"""Compiled code is found again by its source: a second start took 10 s of the first one's 46 (face distillation)."""
 
 _RULES = {"mode": Rule(str, choices=("default", "reduce-overhead", "max-autotune")), "dynamic": Rule(bool)}
 """Both may be left out: torch decides then."""
@@ -64,6 +70,8 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     """Prior: 1.09 to 1.36 times on the compute part, after a long start; of loops in Python a third to nine tenths."""
+    if finding.cause == "unfused":
+        return bounded(findings, 0.4 * finding.seconds_per_step, 1.6 * finding.seconds_per_step, "prior", STARTUP_S)
     if finding.cause in ("python-loop", "samples-loop"):
         return bounded(findings, 0.3 * finding.seconds_per_step, 0.9 * finding.seconds_per_step, "prior", STARTUP_S)
     return of_compute(findings, 1.09, 1.36, STARTUP_S)
@@ -88,17 +96,44 @@ def environment(setting: Setting) -> dict[str, str]:
 
 
 def apply(target: Target, setting: Setting) -> None:
-    """Compile each trained root in place."""
+    """Compile each trained root in place, once its first step has shown which frozen networks it calls."""
+    frozen: list[nn.Module] = []
+    waiting: list[nn.Module] = []
+    stepped: list[bool] = []
+
+    def wait(module: nn.Module) -> None:
+        waiting.append(module)
+        if stepped:  # it joins a training that is under way
+            compile_waiting()
+
+    def compile_waiting(_: Optimizer | None = None) -> None:
+        stepped.append(True)
+        while waiting:
+            compile_in_place(waiting.pop())
 
     def compile_in_place(module: nn.Module) -> None:
         import torch
 
         if getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod"):
             return
+        _keep_apart([*frozen, *list(module.modules())[1:]], target)
         compiled = torch.compile(module._call_impl, **setting)
         target.replace(module, "_compiled_call_impl", _Guarded(compiled, module, target))
 
-    target.on_model(compile_in_place)
+    target.on_model(wait)
+    target.on_frozen(frozen.append)
+    target.on_optimizer(compile_waiting)
+
+
+def _keep_apart(modules: Iterable[nn.Module], target: Target) -> None:
+    """Networks that another lever treats (a teacher that is remembered) are called as they are: in the graph, what
+    they computed at the first call would be computed at each."""
+    import torch
+
+    for module in modules:
+        if "forward" in vars(module) and getattr(module, "_compiled_call_impl", None) is None:
+            target.replace(module, "_compiled_call_impl", torch.compiler.disable(module._call_impl))
+            target.changed(-1)  # it is no change of its own
 
 
 class _Guarded:
@@ -114,16 +149,16 @@ class _Guarded:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from torch._dynamo.exc import TorchDynamoException
 
+        module: Any = self._module()
+        assert module is not None, "a model is called while it is alive"
         if self._compiled is not None:
             try:
                 return self._compiled(*args, **kwargs)
             except TorchDynamoException as err:
                 self._compiled = None
                 said = (str(err).strip() or type(err).__name__).splitlines()[0].rstrip(".")
-                self._target.unfit(f"torch.compile cannot compile {type(self._module()).__name__}: {said:.160}.")
+                self._target.unfit(f"torch.compile cannot compile {type(module).__name__}: {said:.160}.")
                 self._target.changed(-1)
-        module: Any = self._module()
-        assert module is not None, "a model is called while it is alive"
         return module._call_impl(*args, **kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
