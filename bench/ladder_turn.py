@@ -114,7 +114,7 @@ def play(asked: dict[str, Any]) -> dict[str, float]:
     target = Target(asked["on"], asked["mfu"])
     data = Path(asked["data"]) if asked["data"] else None
     request = Request(asked["workload"], Path(asked["out"]), "slow", values=asked["settings"], data=data)
-    settings = settings_of(request, target.machine)
+    settings = dataclasses.replace(settings_of(request, target.machine), compile_from_steps=0)  # as in a long training
     apply_process_wide(settings)
     Path(asked["out"]).mkdir(parents=True, exist_ok=True)
     trainer, simulated = opened(asked, target, settings, data)

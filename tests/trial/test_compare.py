@@ -41,6 +41,13 @@ def test_the_candidate_may_be_the_first(make_arm: MakeArm) -> None:
     assert seen[0].arm == "faster" and trial.interval is not None and trial.interval.ratio > 1.3
 
 
+def test_a_step_that_compiles_takes_nothing_from_the_warm_up(make_arm: MakeArm) -> None:
+    baseline, candidate = make_arm("baseline", step_s=0.01), make_arm("compiled", step_s=0.01, at=1, how="time.sleep(2)")
+    budget = dataclasses.replace(QUICK, candidate_warmup_steps=100, warmup_s=1.9)
+    trial = compare(baseline, candidate, budget, mean_ratio)
+    assert trial.status == "measured" and not any("still falling" in note for note in trial.notes)
+
+
 def test_no_window_holds_time_that_an_arm_was_frozen(make_arm: MakeArm) -> None:
     baseline, candidate = make_arm("baseline", step_s=0.01), make_arm("same", step_s=0.01)
     trial = compare(baseline, candidate, QUICK, mean_ratio)

@@ -110,7 +110,7 @@ class Runner:
 
     def to_warm(self, arm: Arm, least_steps: int = 0, in_vain: Callable[[], bool] | None = None) -> str | None:
         """Go on until the step time is steady, ``least_steps`` at least, or until it is ``in_vain``; a note when it
-        never was steady."""
+        never was steady. A step that compiles, however long, is no part of the time that a warm-up may take."""
         self.go_on(arm)
         until = time.monotonic() + self.budget.warmup_s
         while True:
@@ -119,7 +119,9 @@ class Runner:
                 return None
             if in_vain is not None and in_vain():
                 return None
-            if time.monotonic() > until and trainer is not None and trainer.n_steps >= self.budget.warmup_steps:
+            longest_s = max((row.w / 1e9 for row in trainer.steps), default=0.0) if trainer is not None else 0.0
+            late = time.monotonic() > until + longest_s
+            if late and trainer is not None and trainer.n_steps >= self.budget.warmup_steps:
                 return f"{arm.spec.name}: step time still falling after {self.budget.warmup_s:.0f} s of warm-up"
             self.look(arm, "warm-up")
 

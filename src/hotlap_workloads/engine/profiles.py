@@ -8,13 +8,13 @@ from typing import TypeVar
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.settings import EngineSettings
 
-__all__ = ["PROFILES", "balanced", "fastest", "from_pack", "reproducible"]
+__all__ = ["PROFILES", "balanced", "compiled", "fastest", "from_pack", "reproducible"]
 
 S = TypeVar("S", bound=EngineSettings)
 
 
 def fastest(settings: S, machine: Machine) -> S:
-    """All that this machine can do, the compiler excepted, whose start-up cost is the user's choice.
+    """All that this machine can do, the compiler excepted (:func:`compiled`): what it gains is each workload's own.
 
     Two cores: no loading process beside the step, since they would fight for the cores; more cores: up to eight.
     """
@@ -47,6 +47,11 @@ def from_pack(settings: S, machine: Machine) -> S:
     workers = machine.packed_workers
     ahead = 2 if machine.gpu and not workers else 0
     return replace(settings, workers=workers, persistent_workers=workers > 0, batches_ahead=ahead)
+
+
+def compiled(settings: S, machine: Machine, from_steps: int) -> S:
+    """Compiled in trainings of at least so many steps, on a CPU, where it was measured."""
+    return settings if machine.gpu else replace(settings, compile=True, compile_from_steps=from_steps)
 
 
 def balanced(settings: S, machine: Machine) -> S:

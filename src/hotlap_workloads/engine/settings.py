@@ -78,6 +78,8 @@ class EngineSettings:
     """Only algorithms that give the same bits every time. torch warns of an operation that has none on a GPU."""
     compile: bool = False
     """torch.compile the training objective: tens of seconds once, a faster step afterwards."""
+    compile_from_steps: int = 0
+    """A training of fewer steps is not compiled, though ``compile`` asks for it: it would not earn the start back."""
     compile_mode: Literal["default", "reduce-overhead", "max-autotune"] = "default"
     """Mode of torch.compile."""
     compile_dynamic: bool = False
