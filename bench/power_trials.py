@@ -85,10 +85,11 @@ class Simulated:
         """As in Session."""
         return 0.0 if self.setup.budget_asked else MOST_LENT["proof"] * self.setup.budget_s - self.lent_s
 
-    def lend(self, seconds: float) -> None:
+    def lend(self, seconds: float, share: float = 1.0) -> None:
         """As in Session."""
-        if 0 < seconds <= self.lendable_s():
-            self.lent_s += seconds
+        lacking_s = seconds - self.left_s(share)
+        if 0 < lacking_s <= self.lendable_s():
+            self.lent_s += lacking_s
 
     def discard(self, arm: str) -> None:
         """Nothing runs."""

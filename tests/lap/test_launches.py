@@ -100,8 +100,8 @@ class Clock:
     def lendable_s(self) -> float:
         return 1e5 if self.may_lend else 0.0
 
-    def lend(self, seconds: float) -> None:
-        self.left += max(0.0, seconds) if self.may_lend else 0.0
+    def lend(self, seconds: float, share: float) -> None:
+        self.left += max(0.0, seconds - self.left) if self.may_lend else 0.0
 
     def discard(self, arm: str) -> None:
         self.discarded.append(arm)

@@ -43,25 +43,35 @@ def lent(tmp_path: Path, *asked_s: float, by_user: bool = False) -> float:
     options = Options(["python", "train.py"], sandbox=False, budget_s=200.0, budget_asked=by_user)
     with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
         for seconds in asked_s:
-            session.lend(seconds)
+            session.lend(session.left_s() + seconds)
         assert session.left_s() == pytest.approx(200.0 + session.extra_s, abs=5.0)
         return session.extra_s
 
 
 def test_a_budget_of_our_own_grows_by_what_a_result_lacks(tmp_path: Path) -> None:
-    assert lent(tmp_path, 70.0, -3.0, 25.0) == 95.0
+    assert lent(tmp_path, 70.0, -3.0, 25.0) == pytest.approx(95.0, abs=0.1)
     assert lent(tmp_path, 70.0, by_user=True) == 0.0, "the user's budget is the user's"
     assert lent(tmp_path, 210.0) == 0.0, "it would more than double: told, not taken"
-    assert lent(tmp_path, 170.0, 40.0) == 170.0
+    assert lent(tmp_path, 170.0, 40.0) == pytest.approx(170.0, abs=0.1)
 
 
 def test_what_the_search_is_lent_takes_nothing_from_the_proof(tmp_path: Path) -> None:
     options = Options(["python", "train.py"], sandbox=False, budget_s=200.0)
     with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
-        session.lend(81.0, "search")
+        session.lend(session.left_s(0.5) + 81.0, 0.5, "search")
         assert session.extra_s == 0.0, "more than the search may be lent"
-        session.lend(80.0, "search")
-        assert session.extra_s == 80.0 and session.lendable_s("search") == 0.0 and session.lendable_s() == 200.0
+        session.lend(session.left_s(0.5) + 79.0, 0.5, "search")
+        assert session.extra_s == pytest.approx(79.0, abs=0.1)
+        assert session.lendable_s("search") == pytest.approx(1.0, abs=0.1) and session.lendable_s() == 200.0
+
+
+def test_what_a_trial_has_overdrawn_is_granted_beside_what_is_lent(tmp_path: Path) -> None:
+    options = Options(["python", "train.py"], sandbox=False, budget_s=200.0)
+    with Session(options, cpu_machine(), RunFolder.create("train", tmp_path), Silent()) as session:
+        session.started -= 300.0
+        session.lend(150.0)
+        assert session.left_s() == pytest.approx(150.0, abs=0.1)
+        assert session.lendable_s() == pytest.approx(50.0, abs=0.1)
 
 
 @pytest.mark.parametrize(("wanted_s", "by_user", "given_s"), [(660, False, 660), (660, True, 200), (960, False, 200)])

@@ -42,7 +42,10 @@ def test_the_candidate_may_be_the_first(make_arm: MakeArm) -> None:
 
 
 def test_a_step_that_compiles_takes_nothing_from_the_warm_up(make_arm: MakeArm) -> None:
-    baseline, candidate = make_arm("baseline", step_s=0.01), make_arm("compiled", step_s=0.01, at=1, how="time.sleep(2)")
+    baseline, candidate = (
+        make_arm("baseline", step_s=0.01),
+        make_arm("compiled", step_s=0.01, at=1, how="time.sleep(2)"),
+    )
     budget = dataclasses.replace(QUICK, candidate_warmup_steps=100, warmup_s=1.9)
     trial = compare(baseline, candidate, budget, mean_ratio)
     assert trial.status == "measured" and not any("still falling" in note for note in trial.notes)

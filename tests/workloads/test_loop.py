@@ -51,6 +51,17 @@ def test_losses_after_a_resume_equal_those_of_the_uninterrupted_run(tmp_path: Pa
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
 
 
+@pytest.mark.parametrize(("from_steps", "is_compiled"), [(0, True), (18, True), (19, False)])
+def test_a_training_too_short_to_earn_it_back_is_not_compiled(
+    tmp_path: Path, from_steps: int, is_compiled: bool
+) -> None:
+    made = trainer(tmp_path, replace(SMALL, compile=True, compile_from_steps=from_steps))
+    assert made.total_steps == 18 and made.settings.compile is is_compiled
+    assert (made.stepper.objective._compiled_call_impl is not None) is is_compiled
+    told = "Not compiled: 18 steps would not earn back what that takes at the start (compile_from_steps=19)."
+    assert made.lines == ([] if is_compiled else [told])
+
+
 def test_dropout_makes_the_resume_test_mean_something(tmp_path: Path) -> None:
     trainer(tmp_path / "a", SMALL).run()
     trainer(tmp_path / "b", replace(SMALL, seed=2)).run()

@@ -112,7 +112,7 @@ class Launches:
         claimed was in vain: what slow steps leave too little time for is lent, as far as a claim needs it.
         """
         while self.begun < pairs and not hopeless():
-            session.lend(self.missing_s(session) - session.left_s(share))
+            session.lend(self.missing_s(session), share)
             affordable = int(session.left_s(share) / self.pair_s(session) + NEARLY)
             more = min(pairs - self.begun, affordable)
             if more == 0:
@@ -145,8 +145,8 @@ class Launches:
         self.notes.append(f"{self.begun} pairs of launches left open whether the plan is faster: up to {more} more")
         half, last = self.begun + (more + 1) // 2, self.begun + more
         for pairs, level in ((half, HALF_LEVEL), (last, LAST_LEVEL)):
-            wanted_s = (pairs - self.begun) * self.pair_s(session) - session.left_s(share)
-            session.lend(min(wanted_s, session.lendable_s()))
+            wanted_s = (pairs - self.begun) * self.pair_s(session)
+            session.lend(min(wanted_s, session.left_s(share) + session.lendable_s()), share)
             self.go_on(session, make, pairs, share, hopeless)
             self.level = level
             if not self._open(level):

@@ -145,15 +145,18 @@ def _loss_samples(state: Search, launches: Launches) -> dict[str, list[list[int]
 def _over_all(first: Findings, fresh: Findings | None, roof: Roof | None, ratio: float) -> Findings:
     """The baseline's findings over its whole run: by now it may have met what its first part had not (validation).
 
-    What was confirmed stays confirmed; the roof becomes the higher of the two that were measured.
+    What was confirmed stays confirmed; the roof becomes the higher of the two that were measured, and no lower than
+    what the plan reaches.
     """
     findings = first
     if fresh is not None:
         known = {f.cause for f in first.findings}
         late = [f for f in fresh.findings if f.cause not in known and f.cause not in ("drift", "nothing-to-gain")]
         findings = _merged(first, late)
-    if roof is None:
+    if roof is None and (first.roof is None or first.roof.share * ratio <= 1.0):
         return findings
+    if roof is None:  # a numeric lever that the roof did not have took the plan above it
+        roof = Roof(None, 0.0, 1.0, "the plan's own speed, above what was measured as the roof")
     now = first.throughput
     share = roof.share / ratio
     if first.roof is not None and first.roof.share <= share:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hotlap.lap.baseline import Baseline, check_baseline
 from hotlap.lap.best_guess import is_worth_a_proof, prove_best
 from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
+from hotlap.lap.earned_back import earned_back
 from hotlap.lap.headroom import too_full
 from hotlap.lap.incumbent import Guess, Search, give_way, keep
 from hotlap.lap.knobs import keep_move, usable
@@ -105,7 +106,7 @@ def _has_time(
     start_s = sum(c.gain.startup_s for c in wanted)
     if worth_lending and session.left_s(state.until) <= start_s + MEASURE_S / 3:
         trial_s = start_s + expected_trial_s(session, baseline, state, wanted, MEASURE_S)
-        session.lend(trial_s - session.left_s(state.until), "search")
+        session.lend(trial_s, state.until, "search")
     return session.left_s(state.until) > start_s + MEASURE_S / 3
 
 
@@ -189,6 +190,8 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
     if kept:
         assert trial.interval is not None
+        if candidate.gain.startup_s and (told := earned_back(candidate.lever, arm, trial)) is not None:
+            state.notes.append(told)
         if feeder is not None:
             give_way(state, feeder, f"it paid, and {candidate.lever} in its place is {units.ratio(ratio)} as fast")
         keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))

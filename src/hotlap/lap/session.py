@@ -107,11 +107,13 @@ class Session:
         self.budget_s = budget_s if fits else self.budget_s
         return fits
 
-    def lend(self, seconds: float, to: str = "proof") -> None:
-        """Grow the budget by what a result lacks, if it is ours (the user named none) and has not grown by too much."""
-        if 0 < seconds <= self.lendable_s(to):
-            self.lent_s[to] += seconds
-            self.extra_s += seconds
+    def lend(self, seconds: float, share: float = 1.0, to: str = "proof") -> None:
+        """Grow the budget until ``seconds`` are left before ``share`` of it is spent, if it is ours (the user named
+        none) and has not grown by too much. What a trial has overdrawn (a compiler's start) is nobody's debt."""
+        lacking_s = seconds - self.left_s(share)
+        if 0 < lacking_s <= self.lendable_s(to):
+            self.lent_s[to] += lacking_s
+            self.extra_s += seconds - (self.budget_s * share + self.extra_s - self.elapsed_s)
 
     def arm(
         self,

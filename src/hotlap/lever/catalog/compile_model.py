@@ -132,7 +132,8 @@ def _keep_apart(modules: Iterable[nn.Module], target: Target) -> None:
 
     for module in modules:
         if "forward" in vars(module) and getattr(module, "_compiled_call_impl", None) is None:
-            target.replace(module, "_compiled_call_impl", torch.compiler.disable(module._call_impl))
+            eager = torch.compiler.disable(module._call_impl)  # type: ignore[no-untyped-call]
+            target.replace(module, "_compiled_call_impl", eager)
             target.changed(-1)  # it is no change of its own
 
 
