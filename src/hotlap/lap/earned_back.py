@@ -14,21 +14,21 @@ WORTH_TELLING_S = 3.0
 """A start that takes no longer is no news."""
 
 
-def earned_back(lever: str, arm: Arm, trial: Trial) -> str | None:
+def earned_back(lever: str, arm: Arm, trial: Trial) -> list[str]:
     """A sentence for the user: the arm's longest step, which is the one that compiled, over what a step saves.
 
-    None where nothing is saved, or no step took long.
+    No sentence where nothing is saved, or no step took long.
     """
     trainer = arm.poll()
     before = [w.steady_s for w in trial.windows if w.arm == "baseline" and w.steps]
     if trainer is None or not trainer.steps or not before or trial.interval is None or trial.interval.ratio <= 1.0:
-        return None
+        return []
     step_s = statistics.median(before)
     start_s = max(row.w for row in trainer.steps) / 1e9 - step_s
     if start_s < WORTH_TELLING_S:
-        return None
+        return []
     steps = round(start_s / (step_s * (1.0 - 1.0 / trial.interval.ratio)))
-    return (
+    return [
         f"{lever} took {units.seconds(start_s)} at its first start, which {steps:,} steps earn back; later starts find "
         "what was compiled."
-    )
+    ]

@@ -190,8 +190,7 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
     ratio = trial.interval.ratio if trial.interval is not None else 1.0
     if kept:
         assert trial.interval is not None
-        if candidate.gain.startup_s and (told := earned_back(candidate.lever, arm, trial)) is not None:
-            state.notes.append(told)
+        state.notes += earned_back(candidate.lever, arm, trial) if candidate.gain.startup_s else []
         if feeder is not None:
             give_way(state, feeder, f"it paid, and {candidate.lever} in its place is {units.ratio(ratio)} as fast")
         keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))
