@@ -56,7 +56,7 @@ def test_a_training_too_short_to_earn_it_back_is_not_compiled(
     tmp_path: Path, from_steps: int, is_compiled: bool
 ) -> None:
     made = trainer(tmp_path, replace(SMALL, compile=True, compile_from_steps=from_steps))
-    assert made.total_steps == 18 and made.settings.compile is is_compiled
+    assert made.total_steps == 18 and made.stepper.settings.compile is is_compiled
     assert (made.stepper.objective._compiled_call_impl is not None) is is_compiled
     told = "Not compiled: 18 steps would not earn back what that takes at the start (compile_from_steps=19)."
     assert made.lines == ([] if is_compiled else [told])

@@ -101,14 +101,6 @@ class Policy:
     """Part of what a step costs whatever its batch that a batch twice as large saves per sample: arithmetic."""
     memory_format_prior: float = 0.15
     """Part of convolution compute saved by channels-last. Prior: 1.1-1.2x on CPU (oneDNN) and tensor-core GPUs."""
-    unfused_norms: int = 20
-    """Norms of a model from which what lies between its products is a part of the step worth fusing. Prior: a ResNet-18
-    has as many, a toy of three layers has not."""
-    unfused_prior: float = 0.08
-    """Part of compute that torch.compile saves where operations are large. Measured on two CPU cores, beside bf16 and
-    channels-last: 0 on a SE-ResNet-34, 0.08 on a narrower one, 0.11 on a ViT ..."""
-    unfused_small_prior: float = 0.25
-    """... and where Python and dispatch bound the step: 0.17 on a ViT of 145 small blocks, 0.29 on a MobileFaceNet."""
     min_conv_frac: float = 0.2
     """Convolutions' part of the parameters or layers below which the memory format does not matter."""
     autograd_debug_prior: float = 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
@@ -17,7 +17,7 @@ from hotlap_workloads.engine.loader import Feeder
 from hotlap_workloads.engine.loss_watch import LossWatch
 from hotlap_workloads.engine.memory import forget_peak, lowered, used_frac
 from hotlap_workloads.engine.order import Position
-from hotlap_workloads.engine.plan import Plan, make_plan, no_step
+from hotlap_workloads.engine.plan import Plan, make_plan, no_step, worth_compiling
 from hotlap_workloads.engine.profiler import profiler_window
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.state import pack, unpack
@@ -54,24 +54,13 @@ class Trainer:
         self.memory: Callable[[torch.device], float | None] = used_frac
         self._feeder = Feeder(task, settings, context.ranks, context.device)
         self._plan(Position(), settings.batch_size)
-        settings = self.settings = self._worth_compiling(settings)
+        settings = worth_compiling(settings, self.total_steps, context.say)
         self.stepper = Stepper(task, settings, context.device, context.ranks, self.epoch_steps)
         self._name = name
         self._saver = Saver(context.out, settings.checkpoint_in_background)
         self._watch = LossWatch(settings.on_nan, context.out, context.ranks, context.device)
         self._shown, self._tracked = Window(), Window()
-        self._result = Result()
-        self._stop = StopSignal()
-
-    def _worth_compiling(self, settings: EngineSettings) -> EngineSettings:
-        """The settings, without ``compile`` where the training is too short for it."""
-        if not settings.compile or self.total_steps >= settings.compile_from_steps:
-            return settings
-        self.context.say(
-            f"Not compiled: {self.total_steps:,} steps would not earn back what that takes at the start "
-            f"(compile_from_steps={settings.compile_from_steps})."
-        )
-        return replace(settings, compile=False)
+        self._result, self._stop = Result(), StopSignal()
 
     def _plan(self, begin: Position, batch_size: int) -> Plan:
         """Count the steps that come after ``begin``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hotlap_workloads.engine.cadence import Cadences
@@ -10,7 +11,7 @@ from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 from hotlap_workloads.errors import WorkloadError
 
-__all__ = ["Plan", "make_plan", "no_step"]
+__all__ = ["Plan", "make_plan", "no_step", "worth_compiling"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,17 @@ def make_plan(task: Task, settings: EngineSettings, world: int, begin: Position,
     if not getattr(task, "has_heavy", True):
         due = replace(due, heavy=0)
     return Plan(epoch_steps, all_steps, total_steps, due)
+
+
+def worth_compiling(settings: EngineSettings, steps: int, say: Callable[[str], None]) -> EngineSettings:
+    """The settings, without ``compile`` where a training of so many steps is too short for it."""
+    if not settings.compile or steps >= settings.compile_from_steps:
+        return settings
+    say(
+        f"Not compiled: {steps:,} steps would not earn back what that takes at the start "
+        f"(compile_from_steps={settings.compile_from_steps})."
+    )
+    return replace(settings, compile=False)
 
 
 def no_step(what: str, settings: EngineSettings, batch_size: int, world: int) -> WorkloadError:

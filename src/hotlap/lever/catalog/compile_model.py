@@ -8,9 +8,9 @@ Python's cost per operation goes away. Most where many small operations take the
 more in a faster type, beside which they are a larger part.
 
 Runtime: module.compile() in place after the first step, so that names in checkpoints stay as they are. A frozen network
-that another lever treats is called outside of what is compiled. If the
-compiler fails, the model runs as before, and the lever ends without effect. On a GPU a second setting, in mode
-"reduce-overhead", records the kernels of a step in CUDA graphs; dynamic: true compiles for varying sizes at once.
+that another lever treats is called outside of what is compiled. If the compiler fails, the model runs as before, and
+the lever ends without effect. On a GPU a second setting, in mode "reduce-overhead", records the kernels of a step in
+CUDA graphs; dynamic: true compiles for varying sizes at once.
 
 Source: model.compile() after the model has been built and moved.
 
@@ -22,10 +22,11 @@ its trial then does, and the lever is put back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.compiled import compile_in_place
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded, of_compute
@@ -97,7 +98,7 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Compile each trained root in place, once its first step has shown which frozen networks it calls."""
-    frozen: list[nn.Module] = []
+    frozen: WeakSet[nn.Module] = WeakSet()
     waiting: list[nn.Module] = []
     stepped: list[bool] = []
 
@@ -109,68 +110,11 @@ def apply(target: Target, setting: Setting) -> None:
     def compile_waiting(_: Optimizer | None = None) -> None:
         stepped.append(True)
         while waiting:
-            compile_in_place(waiting.pop())
-
-    def compile_in_place(module: nn.Module) -> None:
-        import torch
-
-        if getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod"):
-            return
-        _keep_apart([*frozen, *list(module.modules())[1:]], target)
-        compiled = torch.compile(module._call_impl, **setting)
-        target.replace(module, "_compiled_call_impl", _Guarded(compiled, module, target))
+            compile_in_place(waiting.pop(), frozen, target, setting)
 
     target.on_model(wait)
-    target.on_frozen(frozen.append)
+    target.on_frozen(frozen.add)
     target.on_optimizer(compile_waiting)
-
-
-def _keep_apart(modules: Iterable[nn.Module], target: Target) -> None:
-    """Networks that another lever treats (a teacher that is remembered) are called as they are: in the graph, what
-    they computed at the first call would be computed at each."""
-    import torch
-
-    for module in modules:
-        if "forward" in vars(module) and getattr(module, "_compiled_call_impl", None) is None:
-            eager = torch.compiler.disable(module._call_impl)  # type: ignore[no-untyped-call]
-            target.replace(module, "_compiled_call_impl", eager)
-            target.changed(-1)  # it is no change of its own
-
-
-class _Guarded:
-    """The compiled call, until the compiler fails: then the plain one, for good."""
-
-    def __init__(self, compiled: Any, module: nn.Module, target: Target) -> None:
-        import weakref
-
-        self._compiled = compiled
-        self._module = weakref.ref(module)
-        self._target = target
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from torch._dynamo.exc import TorchDynamoException
-
-        module: Any = self._module()
-        assert module is not None, "a model is called while it is alive"
-        if self._compiled is not None:
-            try:
-                return self._compiled(*args, **kwargs)
-            except TorchDynamoException as err:
-                self._compiled = None
-                said = (str(err).strip() or type(err).__name__).splitlines()[0].rstrip(".")
-                self._target.unfit(f"torch.compile cannot compile {type(module).__name__}: {said:.160}.")
-                self._target.changed(-1)
-        return module._call_impl(*args, **kwargs)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> None:
-        """A copy of the model is not compiled (as with ``module.compile()``)."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _nothing, ()
-
-
-def _nothing() -> None:
-    """What a pickled compiled call becomes."""
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

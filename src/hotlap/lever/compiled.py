@@ -1,0 +1,72 @@
+"""A module that is compiled in place, and runs as before where the compiler fails."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.contract import Setting, Target
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["compile_in_place"]
+
+
+def compile_in_place(module: nn.Module, frozen: Iterable[nn.Module], target: Target, setting: Setting) -> None:
+    """As ``module.compile(**setting)``, unless it is compiled already. ``frozen``: networks that are not trained, which
+    it may call beside its own parts."""
+    import torch
+
+    if getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod"):
+        return
+    _keep_apart([*frozen, *list(module.modules())[1:]], target)
+    compiled = torch.compile(module._call_impl, **setting)
+    target.replace(module, "_compiled_call_impl", _Guarded(compiled, module, target))
+
+
+def _keep_apart(modules: Iterable[nn.Module], target: Target) -> None:
+    """Networks that another lever treats (a teacher that is remembered) are called as they are: in the graph, what
+    they computed at the first call would be computed at each."""
+    import torch
+
+    for module in modules:
+        if "forward" in vars(module) and getattr(module, "_compiled_call_impl", None) is None:
+            eager = torch.compiler.disable(module._call_impl)  # type: ignore[no-untyped-call]
+            target.replace(module, "_compiled_call_impl", eager)
+            target.changed(-1)  # it is no change of its own
+
+
+class _Guarded:
+    """The compiled call, until the compiler fails: then the plain one, for good."""
+
+    def __init__(self, compiled: Any, module: nn.Module, target: Target) -> None:
+        self._compiled = compiled
+        self._module = weakref.ref(module)
+        self._target = target
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from torch._dynamo.exc import TorchDynamoException
+
+        module: Any = self._module()
+        assert module is not None, "a model is called while it is alive"
+        if self._compiled is not None:
+            try:
+                return self._compiled(*args, **kwargs)
+            except TorchDynamoException as err:
+                self._compiled = None
+                said = (str(err).strip() or type(err).__name__).splitlines()[0].rstrip(".")
+                self._target.unfit(f"torch.compile cannot compile {type(module).__name__}: {said:.160}.")
+                self._target.changed(-1)
+        return module._call_impl(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """A copy of the model is not compiled (as with ``module.compile()``)."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _nothing, ()
+
+
+def _nothing() -> None:
+    """What a pickled compiled call becomes."""
