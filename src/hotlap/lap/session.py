@@ -109,11 +109,12 @@ class Session:
 
     def lend(self, seconds: float, share: float = 1.0, to: str = "proof") -> None:
         """Grow the budget until ``seconds`` are left before ``share`` of it is spent, if it is ours (the user named
-        none) and has not grown by too much. What a trial has overdrawn (a compiler's start) is nobody's debt."""
+        none) and has not grown by too much. A proof has no debt of what the search overdrew (a compiler's start)."""
         lacking_s = seconds - self.left_s(share)
         if 0 < lacking_s <= self.lendable_s(to):
+            overdrawn_s = max(0.0, self.elapsed_s - self.budget_s * share - self.extra_s)
             self.lent_s[to] += lacking_s
-            self.extra_s += seconds - (self.budget_s * share + self.extra_s - self.elapsed_s)
+            self.extra_s += lacking_s + (overdrawn_s if to == "proof" else 0.0)
 
     def arm(
         self,

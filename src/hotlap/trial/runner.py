@@ -82,14 +82,15 @@ class Runner:
             return
         trainer = arm.poll()
         limit = self.budget.first_step_s
-        if trainer is not None and trainer.n_steps > 1:  # the second step may compile again
+        under_way = trainer is not None and trainer.n_steps > 1  # the second step may compile again
+        if trainer is not None and under_way:
             limit = self.budget.hang_limit_s(design.typical_step_s(trainer.steps))
         if quiet.seconds > limit / 2 and quiet.cpu_s is None:
             quiet.cpu_s = arm.cpu_s()
         if quiet.seconds <= limit or quiet.cpu_s is None:
             return
         busy = (arm.cpu_s() - quiet.cpu_s) / (limit / 2)
-        if steps and busy > BUSY_CORES and quiet.seconds <= BUSY_PATIENCE * limit:
+        if under_way and busy > BUSY_CORES and quiet.seconds <= BUSY_PATIENCE * limit:
             return  # a long validation, say
         what = f"no step for {quiet.seconds:.0f} s" if steps else f"no first step within {limit:.0f} s"
         raise ArmEnded(arm, f"hang: {what}", finished=False)
