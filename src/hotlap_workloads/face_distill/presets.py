@@ -15,7 +15,7 @@ __all__ = ["ALIASES", "PRESETS", "for_made_data", "translated"]
 
 
 EARNED_BACK = 4_000
-"""Steps after which a compiled one of 37 instead of 51 ms has saved the compiler's 46 s at a first start (two cores;
+"""Steps after which a compiled one of 30 instead of 42 ms has saved the compiler's 46 s at a first start (two cores;
 later ones take 10 s)."""
 
 
