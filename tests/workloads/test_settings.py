@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from hotlap_workloads.engine.machine import (
 )
 from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
-from hotlap_workloads.engine.profiles import PROFILES, from_pack
+from hotlap_workloads.engine.profiles import PROFILES, compiled, from_pack
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
 from hotlap_workloads.face_distill.settings import FaceSettings
@@ -296,3 +297,11 @@ def test_a_run_whose_batch_was_searched_is_evaluated_at_what_was_found(tmp_path:
     (tmp_path / "settings.json").write_text(content)
     settings = settings_of_run(Request("anti_spoof", tmp_path))
     assert (settings.batch_size, settings.search_batch_size) == (36, False)
+
+
+def test_nothing_is_compiled_where_no_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = P100.cpu
+    for cxx, found in ((sys.executable, True), ("no-such-compiler", False)):
+        monkeypatch.setenv("CXX", cxx)
+        assert compiled(EngineSettings(), cpu, 5).compile is found
+        assert not compiled(EngineSettings(), P100, 5).compile, "not measured on a GPU"

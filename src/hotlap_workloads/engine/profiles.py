@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from dataclasses import replace
 from typing import TypeVar
 
@@ -50,8 +53,11 @@ def from_pack(settings: S, machine: Machine) -> S:
 
 
 def compiled(settings: S, machine: Machine, from_steps: int) -> S:
-    """Compiled in trainings of at least so many steps, on a CPU, where it was measured."""
-    return settings if machine.gpu else replace(settings, compile=True, compile_from_steps=from_steps)
+    """Compiled in trainings of at least so many steps, on a CPU, where it was measured and a C++ compiler is found."""
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")  # as torch._inductor.config
+    if machine.gpu or shutil.which(compiler) is None:
+        return settings
+    return replace(settings, compile=True, compile_from_steps=from_steps)
 
 
 def balanced(settings: S, machine: Machine) -> S:
