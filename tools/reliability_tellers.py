@@ -51,6 +51,8 @@ def real_proofs_rows(document: dict[str, Any]) -> Rows:
     for name, row in document["figures"].items():
         claimed = f"{row['claimed']} of {row['n']}" + (f", {row['failed']} not measured" if row["failed"] else "")
         found.append((f'"faster" said, {name}', claimed))
+        if not row["intervals"]:
+            continue
         middles = sorted(ratio for _, ratio, _ in row["intervals"])
         words = f"{units.ratio(median(middles))} [{units.ratio(middles[0])}, {units.ratio(middles[-1])}]"
         found.append((f"… what they measured, {name}", words))

@@ -19,6 +19,7 @@ import kill_records
 import numpy as np
 import power
 import pytest
+import real_proofs
 import soak
 from kill_victims import VICTIMS
 from power_noise import Noise, drawn_whole, launch_deviation
@@ -31,6 +32,7 @@ import ui
 from hotlap.proof.speedup import pair_log_ratios
 from hotlap.records.run_folder import ROOT
 from hotlap.records.timeline import read_timeline
+from hotlap.records.trials import Interval, Trial
 
 
 def test_the_deviation_of_launches_comes_back_from_their_interval() -> None:
@@ -148,6 +150,13 @@ def shares(false: float, seen: float, quality: float) -> dict[str, Any]:
 @pytest.mark.parametrize(("given", "short"), [((0.01, 0.9, 0.05), 0), ((0.02, 0.9, 0.05), 3), ((0.0, 0.8, 0.06), 3)])
 def test_rates_that_fall_short_are_told(given: tuple[float, float, float], short: int) -> None:
     assert len(power.shortfalls(shares(*given))) == short
+
+
+def test_a_real_proof_that_measured_nothing_is_counted_as_such() -> None:
+    claimed = Trial("power", {}, "measured", interval=Interval(1.04, 1.01, 1.07, launches=8))
+    open_ = Trial("power", {}, "measured", interval=Interval(1.01, 0.98, 1.04, launches=18))
+    found = real_proofs._counted([claimed, open_, Trial("power", {}, "failed", reason="too few")])
+    assert (found["n"], found["claimed"], found["failed"], found["launches"]) == (3, 1, 1, [8, 18])
 
 
 @pytest.mark.parametrize(("seconds", "code"), [(0.5, 0), (1.5, 1)])
