@@ -16,7 +16,7 @@ CARDS = [Accelerator("A100", 40 * GIB, "8.0", True, True, True, True), Accelerat
                                                                                    False, True)]  # fmt: skip
 
 
-def session(held: dict[str, int | None], device: str = "cuda:0", cards: list[Accelerator] = CARDS) -> Any:
+def session(held: dict[str, int | None], index: int | None = 0, cards: list[Accelerator] = CARDS) -> Any:
     """``held``: per arm the GiB on the device, or None for an arm that has not made a step."""
 
     def timeline(arm: str) -> Any:
@@ -24,7 +24,8 @@ def session(held: dict[str, int | None], device: str = "cuda:0", cards: list[Acc
         if most is None:
             return None
         ticks = [SimpleNamespace(device_bytes=part * GIB // 10) for part in (most, 10 * most, 9 * most)]
-        return SimpleNamespace(header=SimpleNamespace(device=device), tick=[*ticks, SimpleNamespace(device_bytes=None)])
+        said = None if index is None else {"index": index}
+        return SimpleNamespace(device_setting=said, tick=[*ticks, SimpleNamespace(device_bytes=None)])
 
     return SimpleNamespace(machine=machine_of(accelerators=cards), timeline=timeline)
 
@@ -36,8 +37,8 @@ def test_the_fullest_moment_counts() -> None:
 
 
 def test_it_is_the_card_that_trains() -> None:
-    assert too_full(session({"plan": 2, "new": 15}, "cuda:1"), cast(Any, "plan"), cast(Any, "new")) is not None
-    assert too_full(session({"plan": 2, "new": 15}, "cuda"), cast(Any, "plan"), cast(Any, "new")) is None
+    assert too_full(session({"plan": 2, "new": 15}, 1), cast(Any, "plan"), cast(Any, "new")) is not None
+    assert too_full(session({"plan": 2, "new": 15}, None), cast(Any, "plan"), cast(Any, "new")) is None
 
 
 @pytest.mark.parametrize("held", [{"plan": 39, "new": 40}, {"plan": None, "new": None}])

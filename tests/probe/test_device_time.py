@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import nn
 
-from hotlap.probe import device_phases, device_time, step_rows
+from hotlap.probe import device_phases, device_time, step_rows, writer
 from hotlap.probe.context import Context
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.recorder import ALL_TIMED, H2D, Recorder
 from hotlap.probe.undo import Undo
-from hotlap.records.call import Call
+from hotlap.records.call import TRIAL_AHEAD, Call
 from hotlap.records.rows import Event
 
 
@@ -28,18 +28,25 @@ class Device:
         self.records = 0
         self.behind = 3
         self.capturing = False
+        self.used: int | None = None
+        self.waits: list[int] = []
+        """For each wait, how many records were made after the one that was waited for."""
         device = self
 
         class Mark:
-            def __init__(self, enable_timing: bool) -> None:
+            def __init__(self, enable_timing: bool, blocking: bool) -> None:
                 assert enable_timing
 
-            def record(self) -> None:
+            def record(self, stream: Any) -> None:
+                assert stream == ("stream of", device.used)
                 device.records += 1
                 self.at, self.number = device.now, device.records
 
             def query(self) -> bool:
                 return device.records - self.number >= device.behind
+
+            def synchronize(self) -> None:
+                device.waits.append(device.records - self.number)
 
             def elapsed_time(self, end: Any) -> float:
                 assert self.query() and end.query(), "an event that is not done yet cannot be read"
@@ -52,6 +59,9 @@ class Device:
 
     is_initialized = is_available
 
+    def current_stream(self, index: int | None) -> Any:
+        return "stream of", index
+
     def is_current_stream_capturing(self) -> bool:
         return self.capturing
 
@@ -59,14 +69,16 @@ class Device:
 class Script:
     """Steps of made-up length under the probe."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, mode: str = "watch") -> None:
         self.device, self.undo, self.points = Device(), Undo(), HookPoints()
         self.rec = Recorder(lambda: self.device.now)
         self.rec.on_step_end = self.points.on_step_end
         self.failed: list[str] = []
-        fake: Any = SimpleNamespace(cuda=self.device, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim)
+        built = SimpleNamespace(cuda=SimpleNamespace(is_built=lambda: True))
+        fake: Any = SimpleNamespace(cuda=self.device, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
+                                    backends=built)  # fmt: skip
         note = lambda what, why: self.failed.append(why)  # noqa: E731
-        self.ctx = Context(Call("x"), self.points, self.undo, self.rec, lambda name, call: None, note, fake)
+        self.ctx = Context(Call("x", mode=mode), self.points, self.undo, self.rec, lambda name, call: None, note, fake)
         self.rec.on_failure = lambda err: self.failed.append(str(err))
         monkeypatch.setattr(device_phases, "FIRST", 2)
         monkeypatch.setattr(device_phases, "EVERY", 3)
@@ -127,7 +139,7 @@ def test_nothing_is_recorded_while_a_graph_is_captured(script: Script) -> None:
 
 
 def test_a_device_that_refuses_is_noted_and_the_script_goes_on(script: Script) -> None:
-    def refuse(mark: Any) -> None:
+    def refuse(mark: Any, stream: Any) -> None:
         raise RuntimeError("CUDA error")
 
     script.device.Event.record = refuse  # type: ignore[method-assign]
@@ -173,3 +185,73 @@ def test_a_copy_that_still_goes_on_is_left_out(script: Script) -> None:
     script.device.behind = 2
     steps._read((1, 0, first, None), (2, 0, last, [("forward", begun, ended), ("h2d", copy, copied)]))
     assert script.events()[0].d == {"forward": 0.0} and copied not in steps._free and ended in steps._free
+
+
+def test_a_watched_run_never_waits(script: Script) -> None:
+    for _ in range(10):
+        script.step()
+    assert script.device.waits == []
+
+
+def test_the_host_of_a_trial_is_two_steps_ahead_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Script(monkeypatch, "trial")
+    trial.rec.brief = True  # no step is bracketed by more events
+    waits = trial.device.waits
+    for _ in range(6):
+        trial.step()
+    assert waits == [TRIAL_AHEAD] * 4
+    assert trial.undo.undo_all() == []
+
+
+def test_steps_that_the_device_has_not_ended_are_pending(script: Script) -> None:
+    assert script.rec.pending() is None
+    for _ in range(8):
+        script.step()
+    pending = script.rec.pending()
+    assert pending is not None and 0 < pending < 8
+    script.device.behind = 0
+    assert script.rec.pending() is None
+    script.device.behind = 10**6  # nothing ends any more, and old events are dropped
+    first = script.rec.pending()
+    for _ in range(2 * device_time.POOL):
+        script.step()
+    assert first is not None and script.rec.pending() == first
+
+
+def test_the_writer_leaves_what_is_pending_and_gives_it_up_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(step_rows, "_on_device", lambda value: isinstance(value, torch.Tensor))
+    monkeypatch.setattr(writer, "LAST_WAIT_S", 0.05)
+    rec = Recorder()
+    rec.started = True
+    pending: list[int | None] = [3]
+    rec.pending = lambda: pending[0]
+    file = writer.Writer(rec, str(tmp_path / "1.jsonl"), 1.0, lambda: Event("header", 0, 0, 0))
+    for i in range(5):
+        rec.losses = [torch.tensor(float(i))]
+        rec.add_row(i, 0, 1, 1, 1, ALL_TIMED)
+
+    def lines() -> list[Any]:
+        rows = [json.loads(line) for line in (tmp_path / "1.jsonl").read_text().splitlines()]
+        return [(row["i"], row["l"]) for row in rows if row["k"] == "step"]
+
+    file.flush()
+    assert lines() == [(0, [0.0]), (1, [1.0]), (2, [2.0])]
+    file.close(Event("end", 0, 0, 0))
+    assert lines()[3:] == [(3, [None]), (4, [None])]
+
+
+def test_without_cuda_nobody_asks_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    built = SimpleNamespace(cuda=SimpleNamespace(is_built=lambda: True))
+    cuda = SimpleNamespace(is_initialized=lambda: False, is_available=lambda: asked.append("driver"))
+    undo = Undo()
+    fake: Any = SimpleNamespace(cuda=cuda, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
+                                backends=built)  # fmt: skip
+    rec = Recorder()
+    context = Context(Call("x"), HookPoints(), undo, rec, lambda name, call: None, lambda what, why: None, fake)
+    assert device_time.install(context)
+    rec.sign_of_training()
+    assert torch.ones(2).to(torch.float64).dtype == torch.float64
+    assert rec.pending() is None and asked == [] and undo.undo_all() == []

@@ -120,6 +120,25 @@ def test_scaler_reports_unscaled_losses_and_skipped_updates_end_steps(watched: A
     assert timeline.step[1].l == [None]
 
 
+def test_what_a_scaler_asks_of_the_device_is_its_updates_own(watched: Any) -> None:
+    timeline, _ = watched("""
+    import time
+    class Asks(torch.amp.GradScaler):
+        def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
+            time.sleep(0.01); torch.ones(1).item()
+            return super()._maybe_opt_step(optimizer, optimizer_state, *args, **kwargs)
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = Asks("cpu", init_scale=2.0**10)
+    for i in range(6):
+        x = torch.full((8, 4), float("inf")) if i == 1 else torch.ones(8, 4)
+        opt.zero_grad(); scaler.scale(model(x).mean()).backward(); scaler.step(opt); scaler.update()
+    """)
+    assert timeline.n_steps == 6
+    assert [site for site in timeline.site if site.op == "item"] == []
+    assert phase(timeline, "optimizer") >= 5 * 10e6 and phase(timeline, "residual") < 10e6
+
+
 def test_no_train_and_no_eval_call_is_still_seen_as_validation(watched: Any) -> None:
     timeline, _ = watched("""
     model, lossf = net(), nn.CrossEntropyLoss()

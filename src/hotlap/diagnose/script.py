@@ -80,7 +80,7 @@ def read_script(timeline: Timeline, name: str, loader: LoaderFacts | None, forwa
         name=name,
         argv=list(header.argv),
         framework=str(framework.value.get("name") or "plain") if framework else "plain",
-        device=header.device,
+        device=timeline.device,
         loader=loader,
         model=model_facts(timeline),
         optimizers=[dict(row.value) for row in optimizer_rows(timeline)],

@@ -51,7 +51,7 @@ class View:
     @property
     def on_device(self) -> bool:
         """Whether training runs on an accelerator."""
-        return self.timeline.header.device != "cpu"
+        return self.timeline.device != "cpu"
 
     @property
     def compute_s(self) -> float:

@@ -77,7 +77,7 @@ def read_status(
         steps=done, samples=samples, train_s=(end - rows[0].t) / 1e9, step_s=step_s, samples_per_s=per_s,
         roof_share=_roof_share(earlier.roof, per_s, step_s), phases=_phases(timeline, recent),
         rss_bytes=tick.rss_bytes if tick else None, children_rss_bytes=tick.children_rss_bytes if tick else None,
-        device_bytes=tick.device_bytes if tick else None, device=timeline.header.device, left_s=left, drift=drift,
+        device_bytes=tick.device_bytes if tick else None, device=timeline.device, left_s=left, drift=drift,
         drifts=drifts,
     )  # fmt: skip
 

@@ -42,6 +42,6 @@ def _held(session: Session, arm: Arm) -> tuple[int, Accelerator]:
     timeline = session.timeline(arm)
     if timeline is None:
         return 0, cards[0]
-    number = timeline.header.device.rpartition(":")[2]
-    card = cards[int(number)] if number.isdigit() and int(number) < len(cards) else cards[0]
+    number = (timeline.device_setting or {}).get("index") or 0
+    card = cards[number] if number < len(cards) else cards[0]
     return max((tick.device_bytes or 0 for tick in timeline.tick), default=0), card

@@ -9,6 +9,7 @@ from typing import Any
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import LEVEL, MIN_PAIRS, STEERING_LEVEL, ratio_interval
+from hotlap.records.call import TRIAL_AHEAD
 from hotlap.records.trials import Interval, Trial, Window
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
@@ -76,6 +77,8 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
         return ratio_interval(windows, periodic.baseline_s, candidate_s, level)
 
     windows = windows_of(session, whole=question.whole)
+    if session.machine.accelerators:  # after a thaw the host is through its first steps before the device is
+        windows = replace(windows, drop_steps=TRIAL_AHEAD + 1)
     trial = compare(
         incumbent,
         candidate,

@@ -30,6 +30,7 @@ class _Losses:
         self._detecting = torch.is_anomaly_enabled
         self._unseen = torch._C.DisableTorchFunction
         self._capturing = torch.cuda.is_current_stream_capturing
+        self._copies = ctx.call.mode == "trial"
 
     def count(self, rec: Recorder) -> None:
         """One more backward; also by whether torch's profiler records it, or anomaly detection is on."""
@@ -46,7 +47,13 @@ class _Losses:
         if type(tensor) is self.tensor and not self._modes():
             if tensor.is_cpu and not self._dispatch() and not self._profiling():
                 return self._item(tensor)
-            return None if tensor.is_cuda and self._capturing() else tensor.data
+            if not tensor.is_cuda:
+                return tensor.data
+            if self._capturing():
+                return None
+            # It is read later, when the script may have written another value to its memory.
+            copies = self._copies and not self._dispatch() and not self._profiling()
+            return tensor.data.clone() if copies else tensor.data
         with self._unseen():
             return tensor.data
 

@@ -20,8 +20,7 @@ def install(ctx: Context) -> None:
         cuda = ctx.torch.cuda
         try:
             if cuda.is_initialized():
-                ctx.rec.device = cuda.current_device()
-                ctx.rec.emit(Setting("device_memory", _value(cuda.memory_stats(), index)))
+                ctx.rec.emit(Setting("device_memory", _value(cuda.memory_stats(ctx.rec.device), index)))
         except Exception as err:  # an allocator of the script's own need not count
             ctx.failed("device_memory", err)
 

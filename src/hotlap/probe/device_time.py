@@ -1,6 +1,12 @@
 """On CUDA only: copies to the device, and how long it took for a step and its phases, by events that are read late.
 
-Nothing here ever waits for the device. Without CUDA this probe installs nothing, and ``h2d`` is not measured.
+Without a torch built for CUDA this probe installs nothing; with one, it looks away until the script uses CUDA. Asking
+whether there is a device would start the driver in the script's place: then it would no longer heed what the script
+says in ``CUDA_VISIBLE_DEVICES``, and forked processes could not use CUDA.
+
+In a watched run nothing here waits for the device. In a trial, a script that never asks the device for a value would be
+timed by its launches alone for as long as the device's queue takes to fill, after each thaw anew: there the host waits
+at the end of a step for the device to end the step :data:`TRIAL_AHEAD` before.
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from typing import Any
 from hotlap.probe.context import Context
 from hotlap.probe.device_phases import DevicePhases, Span
 from hotlap.probe.recorder import H2D
+from hotlap.records.call import TRIAL_AHEAD
 from hotlap.records.rows import Event
 
 __all__ = ["install"]
@@ -22,11 +29,12 @@ POOL = 64
 
 
 def install(ctx: Context) -> bool:
-    """Replace ``Tensor.to`` and ``Tensor.cuda``, time each step on the device. Returns whether there is a device."""
+    """Replace ``Tensor.to`` and ``Tensor.cuda``, time each step on the device. Returns whether it can be of use."""
     torch = ctx.torch
-    if not torch.cuda.is_available():
+    if not torch.backends.cuda.is_built():
         return False
     steps = _DeviceSteps(ctx)
+    ctx.rec.pending = steps.pending
     for name in ("to", "cuda"):
         ctx.undo.replace(torch.Tensor, name, _copy(ctx, steps.phases, getattr(torch.Tensor, name)))
     ctx.rec.on_step_end.append(steps.after_step)
@@ -35,11 +43,13 @@ def install(ctx: Context) -> bool:
 
 def _copy(ctx: Context, phases: DevicePhases, original: Any) -> Any:
     rec = ctx.rec
-    is_compiling = ctx.torch.compiler.is_compiling
+    is_compiling, in_use = ctx.torch.compiler.is_compiling, ctx.torch.cuda.is_initialized
 
     @functools.wraps(original)
     def copy(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_compiling() or rec.skips[H2D] or rec.cur is not None or self.is_cuda or get_ident() != rec.thread:
+            return original(self, *args, **kwargs)
+        if not in_use():
             return original(self, *args, **kwargs)
         rec.enter(H2D)
         bracketed, copied = phases.begin("h2d"), False
@@ -68,15 +78,18 @@ class _DeviceSteps:
         self._ctx = ctx
         self._flying: deque[tuple[int, int, Any, list[Span] | None]] = deque()
         self._free: list[Any] = []
+        self._lost: int | None = None
+        """The first step whose event was dropped, while no later one is known to be over."""
+        self._waits = ctx.call.mode == "trial"
         self.phases = DevicePhases(ctx, self._record)
 
     def _record(self) -> Any:
-        """An event on the script's stream; None where the script captures a graph, or the device refuses."""
+        """An event on the training device's stream; None where the script captures a graph, or the device refuses."""
         try:
             if not self._cuda.is_initialized() or self._cuda.is_current_stream_capturing():
                 return None
-            event = self._free.pop() if self._free else self._cuda.Event(enable_timing=True)
-            event.record()
+            event = self._free.pop() if self._free else self._cuda.Event(enable_timing=True, blocking=self._waits)
+            event.record(self._cuda.current_stream(self._ctx.rec.device))
         except RuntimeError as err:
             self._ctx.failed("device_time", err)
             return None
@@ -88,10 +101,25 @@ class _DeviceSteps:
         if event is None:
             return
         self._flying.append((index, self._ctx.rec.clock(), event, spans))
+        if self._waits and len(self._flying) > TRIAL_AHEAD:
+            self._flying[-1 - TRIAL_AHEAD][2].synchronize()  # sleeps: the loader may need this core
         while len(self._flying) > 1 and self._flying[1][2].query():
             self._read(self._flying.popleft(), self._flying[0])
+            self._lost = None
         while len(self._flying) > POOL:
-            self._flying.popleft()
+            dropped = self._flying.popleft()
+            self._lost = dropped[0] if self._lost is None else self._lost
+
+    def pending(self) -> int | None:
+        """The first step that the device has not ended, as far as events say; None: there is none. From any thread."""
+        if not self._cuda.is_initialized():  # or in a forked child, which must not ask
+            return None
+        first = None
+        for index, _, event, _ in reversed(list(self._flying)):
+            if event.query():  # they end in the order in which they were recorded
+                return first
+            first = index
+        return first if self._lost is None else self._lost
 
     def _read(self, before: tuple[int, int, Any, Any], step: tuple[int, int, Any, list[Span] | None]) -> None:
         """What the device took for ``step``, where its phases were bracketed."""

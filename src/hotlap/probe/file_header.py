@@ -15,9 +15,8 @@ __all__ = ["header"]
 
 def header(torch: Any, role: str, worker_id: int | None) -> Header:
     """The header of this process' file; ``role`` is ``train`` or ``worker``."""
-    cuda = torch.cuda
     rank, world = _ranks(torch)
-    device = cuda.get_device_name() if role == "train" and cuda.is_available() and cuda.is_initialized() else "cpu"
+    device = torch.cuda.get_device_name() if role == "train" and torch.cuda.is_initialized() else "cpu"
     return Header(
         schema=SCHEMA,
         hotlap=hotlap.__version__,

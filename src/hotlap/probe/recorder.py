@@ -108,8 +108,11 @@ class Recorder:
         self.hooks = HookCodes()
         self.briefly = 0
         """Steps measured in brief so far."""
+        self.pending: Callable[[], int | None] = lambda: None
+        """The first step that the device has not ended yet; None: the device has ended all of them, or there is none.
+        To read a value of such a step would wait for it, for ever where another rank is gone."""
         self.device: int | None = None
-        """The device that the training thread uses. Other threads have one of their own, which is the first."""
+        """Index of the CUDA device that trains (probe/device_used). None: torch's current one, or no such device."""
 
     def emit(self, row: Any) -> None:
         """Hand a row to the writer."""

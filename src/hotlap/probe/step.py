@@ -41,6 +41,8 @@ class Steps:
         self.others = 0
         self._usual_gap = 0
         self.opened: Any = None
+        self.scaling = False
+        """A GradScaler's step is under way, and its phase is open."""
         self.rec.hooks.add(ctx.torch.optim.Optimizer.profile_hook_step(lambda: None), OPTIMIZER)
 
     def meet(self, optimizer: Any) -> None:
@@ -73,8 +75,9 @@ class Steps:
         if self.ctx.points.validating:
             self.validations.end_by_backward()
         rec.sign_of_training()
-        if rec.cur == OPTIMIZER and self.opened is not None:
-            rec.leave()  # an update that raised never came to its post-hook
+        if rec.cur == OPTIMIZER and (self.opened is not None or self.scaling):
+            rec.leave()  # an update that raised never came to its post-hook; and a scaler's phase ends here
+        self.scaling = False
         self.opened = optimizer if rec.enter(OPTIMIZER) else None
         for callback in tuple(self.ctx.points.before_step):  # one that fails is removed
             callback(optimizer)
@@ -201,12 +204,21 @@ def _watch_scaler(ctx: Context, steps: Steps) -> None:
 
     @functools.wraps(scaler_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        seen = steps.updates
+        seen, brief = steps.updates, rec.brief
+        # It asks the device whether a gradient overflowed: a wait of the update's, not of a line of the user's.
+        opened = rec.step_start is not None and rec.enter(OPTIMIZER)
+        steps.scaling = opened
         try:
             result = scaler_step(self, optimizer, *args, **kwargs)
         except BaseException as err:
             strip(err)
             raise
+        finally:
+            if opened and steps.scaling and rec.cur == OPTIMIZER:
+                if not brief:
+                    rec.leave()
+                rec.cur = None
+            steps.scaling = False
         if steps.updates == seen and get_ident() == rec.thread:
             try:
                 steps.meet(optimizer)

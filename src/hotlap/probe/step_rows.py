@@ -12,14 +12,14 @@ from typing import Any
 
 from hotlap.probe.recorder import RESIDUAL, Skips, StepRow
 
-__all__ = ["EACH", "FULL", "StepRows"]
+__all__ = ["EACH", "FULL", "StepRows", "forget_losses"]
 
 FULL = 50_000
 EACH = 25_000
 
 
 def _loss(value: Any) -> str:
-    """A loss as JSON. Tensors are read here, on the writer's thread: a device has long computed them."""
+    """A loss as JSON. Tensors are read here, on the writer's thread: a device has computed them by now."""
     try:
         number = value if type(value) is float else float(_item(value))
     except (RuntimeError, ValueError, TypeError):
@@ -36,8 +36,7 @@ def _on_device(value: Any) -> bool:
 def _read_together(steps: list[StepRow]) -> None:
     """Losses on a device, with one copy to the host for all of these steps.
 
-    A copy waits for everything that the script has given to the device by then. With one per loss the writer would be
-    slower than a training of short steps.
+    With one copy per loss the writer would be slower than a training of short steps.
     """
     alike: dict[Any, list[tuple[list[Any], int]]] = {}
     for step in steps:
@@ -54,9 +53,32 @@ def _read_together(steps: list[StepRow]) -> None:
 
 
 def _values(tensors: list[Any]) -> list[Any]:
+    """The values of scalars of one device. On CUDA by a stream of our own: on the script's a copy waits for everything
+    that has been queued there since."""
+    import torch
+
+    device = tensors[0].device
+    if device.type != "cuda":
+        return _together(tensors)
+    if device not in _streams:
+        _streams[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    with torch.cuda.device(device), torch.cuda.stream(_streams[device]):
+        return _together(tensors)
+
+
+_streams: dict[Any, Any] = {}
+
+
+def _together(tensors: list[Any]) -> list[Any]:
     import torch
 
     return list(torch._C.TensorBase.tolist(torch.cat([tensor.reshape(1) for tensor in tensors])))
+
+
+def forget_losses(steps: list[StepRow]) -> None:
+    """Losses on a device are given up: it has not come to them, and may never."""
+    for step in steps:
+        step[8][:] = [value if type(value) is float or not _on_device(value) else None for value in step[8]]
 
 
 def _item(tensor: Any) -> Any:
@@ -66,10 +88,12 @@ def _item(tensor: Any) -> Any:
 
 
 class StepRows:
-    """Turns rows of steps into lines. ``unmeasured``: indices of phases that nobody measures here (written as null)."""
+    """Turns rows of steps into lines. ``unmeasured()``: indices of phases that nobody measures here now (written as
+    null)."""
 
-    def __init__(self, unmeasured: frozenset[int] = frozenset()) -> None:
-        self.unmeasured = unmeasured
+    def __init__(self, unmeasured: Callable[[], frozenset[int]] = frozenset) -> None:
+        self._unmeasured = unmeasured
+        self._null: frozenset[int] = frozenset()
         self._forms: dict[Skips, tuple[str, Callable[[list[int]], tuple[int, ...]]]] = {}
         self._rows = 0
         self._each = 1
@@ -82,6 +106,9 @@ class StepRows:
     def text(self, steps: list[StepRow]) -> list[str]:
         """Lines for these steps; an unfinished group is kept for the next call."""
         lines = []
+        if (null := self._unmeasured()) != self._null:
+            self._null = null
+            self._forms.clear()
         _read_together(steps)
         for step in steps:
             if self._each == 1 or (self._sum is None and self._told_brief and not any(step[11])):
@@ -129,7 +156,7 @@ class StepRows:
         return form % (index, steps, start, wall, *measured(phases), samples, micro, longest, more)
 
     def _form(self, skips: Skips) -> tuple[str, Callable[[list[int]], tuple[int, ...]]]:
-        null = [k in self.unmeasured or skipped for k, skipped in enumerate(skips)]
+        null = [k in self._null or skipped for k, skipped in enumerate(skips)]
         phases = ",".join("null" if none else "%d" for none in null)
         form = '{"k":"step","i":%d,"n":%d,"t":%d,"w":%d,"p":[' + phases + '],"s":%d,"m":%d,"mx":%d%s}\n'
         found = form, itemgetter(*[k for k, none in enumerate(null) if not none])

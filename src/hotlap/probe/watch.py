@@ -21,6 +21,7 @@ from hotlap.probe import (
     denormals,
     detail,
     device_time,
+    device_used,
     distributed,
     file_reads,
     forward,
@@ -64,21 +65,22 @@ class Watch:
     def __init__(self, call: Call, torch: Any) -> None:
         self.call = call
         self.recorder = rec = Recorder()
-        self.sites = Sites(self.recorder)
+        self.sites = Sites(rec)
         self._torch = torch
         self._closed = False
         self._marks: dict[tuple[str, str], Mark] = {}
-        self._writer = self._new_writer(frozenset())
+        self._writer = self._new_writer()
         self.stacks = StackSampler(call.stack_hz, rec.frames, self._phase_at, rec.emit, self.note, call.hits_most_s)
-        self.recorder.on_start = self._training_began
-        self.unmeasured: frozenset[int] = frozenset()
+        rec.on_start = self._training_began
 
-    def _new_writer(self, unmeasured: frozenset[int]) -> Writer:
+    def _new_writer(self) -> Writer:
         path = os.path.join(self.call.timeline_dir, f"{os.getpid()}.jsonl")
-        writer = Writer(
-            self.recorder, path, self.call.flush_s, lambda: self.header("train", None), steps=StepRows(unmeasured)
-        )
-        return writer
+        header = functools.partial(self.header, "train", None)
+        return Writer(self.recorder, path, self.call.flush_s, header, steps=StepRows(self._unmeasured))
+
+    def _unmeasured(self) -> frozenset[int]:
+        """Asks whether the script uses CUDA by now; to ask whether there is a device would start the driver."""
+        return frozenset() if self._torch.cuda.is_initialized() else frozenset({H2D})
 
     def _phase_at(self, frame: FrameType | None) -> int:
         rec = self.recorder
@@ -126,12 +128,10 @@ class Watch:
         except Exception as err:
             self._writer.file.count_lost(f"{type(err).__name__}: {err}")
 
-    def begin(self, unmeasured: frozenset[int]) -> None:
+    def begin(self) -> None:
         """The probes are installed: make the writer ready."""
-        self.unmeasured = unmeasured
-        self._writer = self._new_writer(unmeasured)
-        telemetry = Telemetry(self.recorder, self._torch)
-        self._writer.before_flush += [self.stacks.write, self.sites.write, telemetry.write]
+        self._writer = self._new_writer()
+        self._writer.before_flush += [self.stacks.write, self.sites.write, Telemetry(self.recorder, self._torch).write]
 
     def _training_began(self) -> None:
         if self._closed:  # a training that begins while the process ends
@@ -144,7 +144,7 @@ class Watch:
         self.stacks.forget()
         self.recorder.restart_in_child()
         self._closed = False
-        self.begin(self.unmeasured)
+        self.begin()
 
     def silence(self) -> None:
         """In a loader worker: nothing here trains; the worker keeps a file of its own."""
@@ -212,18 +212,18 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     said = settings.install(ctx, forwards)
     loads.on_kind.append(said.loader)
     steps.on_first_update.append(said.optimizer)
-    for facts in (denormals, frozen, backends):
+    for facts in (denormals, frozen, backends, device_used):
         steps.on_first_update.append(facts.install(ctx).optimizer)
     recompiles.install(ctx)
     calls_per_line.install(ctx, forwards)
     interpreter_tools.install(ctx, said.lines)
     distributed.install(ctx, watch.sites)
     retained.install(ctx)
-    has_device = device_time.install(ctx)
+    device_time.install(ctx)
     watch.stacks.install(undo)
     _install_worker(ctx, watch, holder)
     skip_probes(torch)
-    watch.begin(frozenset() if has_device else frozenset({H2D}))
+    watch.begin()
     _after_fork_in_child(watch, undo)
     atexit.register(watch.close, "exit")
     undo.add(lambda: atexit.unregister(watch.close))

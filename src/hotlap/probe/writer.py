@@ -14,11 +14,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hotlap.probe.recorder import Recorder
-from hotlap.probe.step_rows import StepRows
+from hotlap.probe.step_rows import StepRows, forget_losses
 
 __all__ = ["Appender", "Writer", "row_text"]
 
 Tidy = Callable[[int], None]
+
+LAST_WAIT_S = 1.0
+"""How long the end of the process may wait for the device to end the last steps: their losses are lost after that."""
+JOIN_S = 5.0
+"""How long it waits for the writer's thread, whose disk may hang."""
 
 
 def row_text(row: Any) -> str:
@@ -139,27 +144,35 @@ class Writer:
                 self.file.count_lost(f"{type(err).__name__}: {err}")
 
     def flush(self) -> None:
-        """Write what has come since the last flush. Nothing is written before :meth:`start`."""
+        """Write what has come since the last flush. Nothing is written before :meth:`start`.
+
+        Steps that the device has not ended are left for the next time: their losses could not be read without a wait.
+        """
         with self._lock:
-            if not self.rec.started:
-                return
-            lines = self._head()
-            now = time.monotonic_ns()
-            for tidy in self.before_flush:
-                tidy(now)
-            lines.extend(self._step_lines(len(self.rec.rows)))
-            told = self.file.write("".join(lines))
-            self._begun = self._begun or told
+            self._flush(self.rec.pending())
+
+    def _flush(self, pending: int | None) -> None:
+        if not self.rec.started:
+            return
+        lines = self._head()
+        now = time.monotonic_ns()
+        for tidy in self.before_flush:
+            tidy(now)
+        lines.extend(self._step_lines(len(self.rec.rows), pending))
+        told = self.file.write("".join(lines))
+        self._begun = self._begun or told
 
     def _head(self) -> list[str]:
         """The header, until it is in the file."""
         return [] if self._begun else [row_text(self._header())]
 
-    def _step_lines(self, n_rows: int) -> list[str]:
+    def _step_lines(self, n_rows: int, pending: int | None) -> list[str]:
         rec = self.rec
         rows = rec.rows[:n_rows]
         del rec.rows[:n_rows]
         steps = rec.steps[:]
+        if pending is not None:
+            steps = [row for row in steps if row[0] + row[9] <= pending]
         del rec.steps[: len(steps)]
         return [row_text(row) for row in rows] + self.steps.text(steps)
 
@@ -168,9 +181,22 @@ class Writer:
         self._stop.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=5.0)
-        self.flush()
-        if self.rec.started:
-            with self._lock:
+            thread.join(timeout=JOIN_S)
+        if not self._lock.acquire(timeout=LAST_WAIT_S):
+            self.file.count_lost("the writer was still busy when the process ended")
+            return
+        try:
+            self._flush_rest()
+            if self.rec.started:
                 self.file.write("".join([*self._head(), *self.steps.rest(), row_text(last)]))
+        finally:
+            self._lock.release()
         self.file.close()
+
+    def _flush_rest(self) -> None:
+        until = time.monotonic() + LAST_WAIT_S
+        while (pending := self.rec.pending()) is not None and time.monotonic() < until:
+            time.sleep(0.01)
+        if pending is not None:
+            forget_losses([row for row in self.rec.steps if row[0] + row[9] > pending])
+        self._flush(None)

@@ -7,13 +7,15 @@ from typing import Any
 
 from hotlap.records.plan import Move
 
-__all__ = ["ABLATIONS", "ENV", "Call"]
+__all__ = ["ABLATIONS", "ENV", "TRIAL_AHEAD", "Call"]
 
 ENV = "HOTLAP_CALL"
 """Environment variable that holds the path of the call file."""
 
 ABLATIONS = ("data", "validation", "checkpoint", "logging")
 """What a throw-away trial can take away."""
+TRIAL_AHEAD = 2
+"""Steps that a trial's host may be ahead of its device (probe/device_time)."""
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,17 @@ class Timeline:
         """Steps recorded."""
         return sum(row.n for row in self.step)
 
+    @property
+    def device(self) -> str:
+        """The device that trains, by name: the header's was written before the model was on any."""
+        found = self.device_setting
+        return self.header.device if found is None else str(found.get("name"))
+
+    @property
+    def device_setting(self) -> dict[str, Any] | None:
+        """What was said of it: ``name``, ``type`` (cuda, mps, ...) and ``index``; None where a CPU trains."""
+        return next((row.value for row in reversed(self.setting) if row.name == "device"), None)
+
     def add(self, row: Any) -> None:
         """Put one row where it belongs. RecordError for a second header: the file is two that were joined."""
         kind = type(row).__name__.lower()

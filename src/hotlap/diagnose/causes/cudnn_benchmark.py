@@ -18,7 +18,7 @@ def find(view: View) -> Finding | None:
     if value.get("cudnn_deterministic") or value.get("deterministic"):
         return None  # trying algorithms out may choose another one in each run
     shapes = [int(row.value.get("shapes") or 0) for row in view.setting_rows("inputs")]
-    if not shapes or max(shapes) > 1 or "AMD" in view.timeline.header.device:
+    if not shapes or max(shapes) > 1 or "AMD" in view.timeline.device:
         return None
     prior = view.policy.cudnn_benchmark_prior
     evidence = {"conv_frac": frac, "shapes": max(shapes), "compute_s": view.compute_s, "basis": "prior", "prior": prior}
