@@ -10,6 +10,7 @@ import pytest
 from pack_support import jpeg
 
 from hotlap.cli.main import main
+from hotlap.pack.manifest import read_json, write_json
 from hotlap.pack.ways import _turn
 
 
@@ -53,7 +54,7 @@ def test_bench_compares(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("arguments", [
     ["nowhere", "p"], [".", "p", "--size", "0x5"], ["inspect", "nowhere"], ["verify", "nowhere"], ["bench", "nowhere"],
     [".", "p", "--processes", "0"], ["bench", "p", "--batch", "0"], ["bench", "p", "--clip", "0"],
-    ["bench", "p", "--budget", "0"],
+    ["bench", "p", "--budget", "0"], ["", "p"], [".", ""], ["verify", ""], [" ", "p"], [".", "p", "--append"],
 ])  # fmt: skip
 def test_bad_calls(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -65,6 +66,34 @@ def test_bad_calls(arguments: list[str], tmp_path: Path, monkeypatch: pytest.Mon
         code = int(str(err.code))
     assert code in (1, 2)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_tells_damage_from_what_is_no_whole_pack(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "p"
+    main(["pack", str(pictures), str(target), "--processes", "1"])
+    document = read_json(target / "pack.json")
+    (tmp_path / "part" / ".packing").mkdir(parents=True)
+    (tmp_path / "part" / ".packing" / "plan.json").write_text("{}")
+    write_json(target / "pack.json", document | {"version": 2})
+    for folder, told in ((target, "version 2"), (tmp_path / "part", "interrupted"), (tmp_path / "x", "not exist")):
+        capsys.readouterr()
+        assert main(["pack", "verify", str(folder)]) == 1
+        shown = capsys.readouterr()
+        assert told in shown.err and "damaged" not in shown.out + shown.err
+    (target / "pack.json").write_text("{")
+    assert main(["pack", "verify", str(target)]) == 1
+    assert "p: damaged" in capsys.readouterr().out
+
+
+def test_stage_names_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("a")
+    for arguments in (["", "x"], ["a", ""]):
+        with pytest.raises(SystemExit):
+            main(["stage", *arguments])
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 ALONE = """

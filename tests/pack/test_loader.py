@@ -156,6 +156,14 @@ def test_going_back_to_an_epoch_that_was_had(make: Make, settings: LoaderSetting
         list(loader)
 
 
+def test_what_is_no_state(make: Make) -> None:
+    loader = Loader(make(pictures(40)), 8, {"label": None})
+    for wrong, told in (({}, "'epoch' is 'missing'"), (loader.state_dict() | {"batch": -1}, "'batch' is -1"),
+                        (loader.state_dict() | {"rows": "40"}, "'rows' is '40'")):  # fmt: skip
+        with pytest.raises(HotlapError, match=f"not a Loader's: {told} in it.*state_dict"):
+            loader.load_state_dict(wrong)  # type: ignore[arg-type]
+
+
 def test_another_order_does_not_go_on(make: Make) -> None:
     pack = make(pictures(40))
     state = Loader(pack, 8, order=Tuples([[0, 1], [2, 3], [4, 5], [6, 7]])).state_dict()
@@ -281,6 +289,9 @@ class Device:
     def __init__(self) -> None:
         self.held: list[weakref.ref[torch.Tensor]] = []
         self.copies = 0
+
+    def enter_thread(self) -> None:
+        """Its threads begin anywhere."""
 
     def start(self, batch: dict[str, Any], slot: Any) -> tuple[dict[str, Any], str]:
         moved = {name: value.clone() for name, value in batch.items()}
@@ -450,6 +461,11 @@ def test_what_cannot_be_asked_for(make: Make) -> None:
                            ({"image": Image((99, 9))}, "does not fit"), ({"image": Clip(5)}, "varying length"),
                            ({"image": Image(at="left")}, "random or center"), ({"audio": Clip(0)}, "positive"),
                            ({"image": Image(mean=(1, 2))}, "2 numbers"),
+                           ({"image": Image(flip=2.0)}, r"flip=2\.0\): it is a probability"),
+                           ({"image": Image(flip=float("nan"))}, "it is a probability"),
+                           ({"image": Image(std=0)}, r"std=0\): pixels .* none of them 0"),
+                           ({"image": Image(std=(1, 0, 1))}, r"std=\(1, 0, 1\)\): "),
+                           ({"image": Image(mean=float("inf"))}, r"mean=inf\): pixels"),
                            ({"image": Image(dtype=torch.uint8, std=2)}, "on the device")):  # fmt: skip
         with pytest.raises(HotlapError, match=message):
             Loader(pack, 4, views)  # type: ignore[arg-type]

@@ -146,6 +146,39 @@ def test_blocks_are_whole_chunks(classes: Pack, block_rows: int, monkeypatch: py
     assert len(blocks) >= 120 // (3 * max(block_rows, longest))
 
 
+NAMES = ["ben", "adam", "bob", "anna", "a", "a\0", ""]
+
+
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_classes_may_be_texts(make: Make, kind: type) -> None:
+    """Texts that begin alike are classes of their own."""
+    given = [name if kind is str else name.encode() for name in NAMES for _ in range(4)]
+    named = make([{"speaker": name, "x": k} for k, name in enumerate(given)])
+    assert named.texts("speaker") == given
+    labels = np.array([NAMES.index(name if isinstance(name, str) else name.decode()) for name in given])
+    for batch in Balanced("speaker", classes=7, per_class=2).rows(named, 0).reshape(-1, 7, 2):
+        assert (labels[batch][:, 0] == labels[batch][:, 1]).all() and set(labels[batch[:, 0]]) == set(range(7))
+    assert set(labels[OncePerClass("speaker", batch=7).rows(named, 0)].reshape(-1, 7)[0]) == set(range(7))
+    a, p, n = Triplets("speaker").rows(named, 0).reshape(-1, 3).T
+    assert (labels[a] == labels[p]).all() and (labels[a] != labels[n]).all() and len(a) == len(given)
+    a, b = Pairs("speaker", same=0.0, hard=[(given[0], given[8])]).rows(named, 0).reshape(-1, 2).T
+    assert (labels[b][labels[a] == 0] == 2).all() and (labels[b][labels[a] == 2] == 0).all()
+
+
+def test_columns_that_are_no_classes(make: Make) -> None:
+    found = make([{"name": "x", "audio": np.zeros(k + 1, np.int16), "pair": np.zeros(2)} for k in range(4)])
+    with pytest.raises(HotlapError, match=r"'name' of .* is text; values\(\) .* texts\(\)"):
+        found.values("name")
+    with pytest.raises(HotlapError, match=r"'audio' of .* is ragged; values\(\)"):
+        found.values("audio")
+    with pytest.raises(HotlapError, match=r"'pair' of .* is tensor; texts\(\)"):
+        found.texts("pair")
+    with pytest.raises(HotlapError, match="'audio' is ragged; classes are"):
+        Balanced("audio").rows(found, 0)
+    with pytest.raises(HotlapError, match=r"shape \(2,\); classes are"):
+        Triplets("pair").rows(found, 0)
+
+
 @given(st.integers(0, 200), st.integers(1, 5), st.integers(1, 6))
 def test_ranks_cover_everything_evenly(count: int, grain: int, world: int) -> None:
     rows = np.arange(count)

@@ -89,7 +89,7 @@ def test_processes_of_a_killed_packing_end_too(tmp_path: Path) -> None:
 def test_another_source_does_not_continue_an_interrupted_packing(tmp_path: Path) -> None:
     rows: list[Any] = mixed(40)
     rows[35] = ValueError("broken")
-    with pytest.raises(HotlapError, match="row-35: broken"):
+    with pytest.raises(HotlapError, match="row-35: ValueError: broken"):
         pack(Rows(rows, RAGGED), tmp_path / "p", PackSettings(**SMALL))
     with pytest.raises(HotlapError, match="interrupted packing of another source"):
         pack(Rows(mixed(41), RAGGED), tmp_path / "p", PackSettings(**SMALL))
@@ -146,7 +146,7 @@ class BadElsewhere(Rows):
 
 def test_what_fails_in_another_process_is_told_with_its_row(tmp_path: Path) -> None:
     source = BadElsewhere(mixed(80), RAGGED, tmp_path)
-    with pytest.raises(HotlapError, match=r"Cannot pack .*: not here"):
+    with pytest.raises(HotlapError, match=r"Cannot pack .*: ValueError: not here"):
         pack(source, tmp_path / "p", PackSettings(processes=2, **SMALL))
     assert not (tmp_path / "p" / "pack.json").exists()
 
@@ -225,11 +225,11 @@ def test_columns_are_told_by_a_row_that_shows_them(tmp_path: Path) -> None:
 def test_a_packing_that_was_killed_at_its_very_end_is_not_added_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hotlap.pack import plan_parts
+    from hotlap.pack import job
 
     pack(Rows(mixed(20), RAGGED), tmp_path / "p", PackSettings(**SMALL))
     with monkeypatch.context() as patch:
-        patch.setattr(plan_parts, "_remove_notes", lambda work: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(job, "remove_notes", lambda job: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             pack(Rows(mixed(15, seed=1), RAGGED), tmp_path / "p", PackSettings(append=True, **SMALL))
     with pytest.raises(HotlapError, match="has these rows already"):
@@ -274,13 +274,13 @@ def test_a_container_that_is_written_meanwhile(tmp_path: Path) -> None:
 
 
 def test_a_kill_at_the_end_lists_what_was_left_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hotlap.pack import plan_parts
+    from hotlap.pack import job
 
     rows: list[Any] = [*mixed(20), ValueError("no")]
     for append in (False, True):
         settings = PackSettings(on_error="quarantine", append=append, **SMALL)
         with monkeypatch.context() as patch:
-            patch.setattr(plan_parts.Manifest, "to_json", lambda self: 1 / 0)
+            patch.setattr(job.Manifest, "to_json", lambda self: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 pack(Rows(rows, RAGGED), tmp_path / "p", settings)
         pack(Rows(rows, RAGGED), tmp_path / "p", settings)
@@ -298,7 +298,7 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
 
 
 def test_two_packings_of_one_folder(tmp_path: Path) -> None:
-    from hotlap.pack.plan_parts import locked
+    from hotlap.pack.lock import locked
 
     with locked(tmp_path / "p"), pytest.raises(HotlapError, match="packed by another process"):
         pack(Rows(mixed(3), RAGGED), tmp_path / "p")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +86,53 @@ def test_a_single_file_and_a_disk_that_fails(source: Path, tmp_path: Path, monke
     with pytest.raises(HotlapError, match="does not equal"):
         stage(str(source / "a.bin"), tmp_path / "one")
     assert contents(tmp_path / "one") == {}
+
+
+def test_a_file_into_a_folder_beside_it(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(source)
+    stage("a.bin", "local")
+    assert contents(source / "local") == {"a.bin": (source / "a.bin").read_bytes()}
+
+
+def test_progress_within_a_file(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 400_000)
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / ".a.bin.part").write_bytes((source / "a.bin").read_bytes()[:500_000])
+    seen: list[tuple[int, int]] = []
+    stage(str(source), tmp_path / "target", lambda done, total: seen.append((done, total)))
+    total = 1_280_007
+    assert [done for done, _ in seen] == [400_000, 500_000, 900_000, 1_280_000, 1_280_000, total, total, total]
+    assert {all_ for _, all_ in seen} == {total}
+
+
+def test_names_that_are_taken(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for target in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(HotlapError, match=r"file is a file; DST is the folder"):
+            stage(str(source), target)
+    (tmp_path / "target" / "a.bin").mkdir(parents=True)
+    with pytest.raises(HotlapError, match=r"a\.bin is a folder; .* Remove or rename it"):
+        stage(str(source), tmp_path / "target")
+    assert not any(path.is_file() for path in (tmp_path / "target").rglob("*")), "found before anything is copied"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "deep").write_text("x")
+    with pytest.raises(HotlapError, match=r"\(.*other/deep\)\. A file lies where a folder is to be"):
+        stage(str(source), tmp_path / "other")
+
+
+@pytest.mark.parametrize(("number", "hint"), [
+    (errno.EROFS, "is read-only: choose another DST."), (errno.EACCES, "write into .*target?"),
+    (errno.ENOSPC, "Make room and run the same command again"), (errno.EIO, "Run the same command again"),
+])  # fmt: skip
+def test_what_to_do_about_a_disk(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "x")
+
+    monkeypatch.setattr(module.os, "fsync", fail)
+    with pytest.raises(HotlapError, match=rf"{os.strerror(number)} \(x\)\..*{hint}"):
+        stage(str(source), tmp_path / "target")
 
 
 def test_a_link_that_leads_nowhere_is_named(source: Path, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class BatchMaker:
                 batch |= filler.fill(buffers, chosen, draws, 0)
                 continue
             filled = filler.fill(buffers, *turned, flipped)
-            batch |= filled if back is None else {k: _in_order(value, back) for k, value in filled.items()}
+            batch |= filled if back is None else {k: _in_order(value, back, self._pin) for k, value in filled.items()}
         batch.setdefault("row", torch.from_numpy(chosen))
         return batch
 
@@ -141,6 +141,6 @@ class BatchMaker:
         return reading.ready(self.pack.numbers(rows[first : first + self.batch]))
 
 
-def _in_order(images: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    """``images[back]`` in the layout that they have."""
-    return torch.index_select(images, 0, back, out=torch.empty_like(images))
+def _in_order(images: torch.Tensor, back: torch.Tensor, pin: bool) -> torch.Tensor:
+    """``images[back]`` in the layout that they have; pinned, as what it is copied from, where that was asked for."""
+    return torch.index_select(images, 0, back, out=torch.empty_like(images, pin_memory=pin))

@@ -18,6 +18,11 @@ class DeviceCopy:
         self._device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
+    def enter_thread(self) -> None:
+        """What the calling thread pins and copies is this device's: a new thread would begin with device 0, and make a
+        context there."""
+        torch.cuda.set_device(self._stream.device)
+
     def start(self, batch: dict[str, Any], slot: Slot) -> tuple[dict[str, Any], torch.cuda.Event]:
         """The batch on the device, complete once the event has happened."""
         with torch.cuda.stream(self._stream):

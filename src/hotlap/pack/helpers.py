@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hotlap.pack.plan_parts import Planned
+from hotlap.pack.job import Planned
 from hotlap.records.errors import HotlapError
 
 __all__ = ["PackPart", "pack_together"]

@@ -22,6 +22,7 @@ from hotlap.pack.order.contract import Order, mark_of
 from hotlap.pack.order.plain import Shuffle
 from hotlap.pack.placement import Placement
 from hotlap.pack.reader import Pack
+from hotlap.pack.resuming import check_state
 from hotlap.pack.ring import Slot
 from hotlap.pack.settings import LoaderSettings
 from hotlap.pack.threads import most_threads, one_thread
@@ -127,15 +128,7 @@ class Loader:
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Go on where ``state`` was taken. Refuses what would read other rows than were left."""
-        mine = self.state_dict()
-        for key in ("batch_size", "rows", "world", "seed"):
-            if state[key] != mine[key]:
-                raise HotlapError(f"The saved loader has {key} {state[key]}, this one {mine[key]}: it cannot go on.")
-        if state.get("order", mine["order"]) != mine["order"]:
-            raise HotlapError(
-                f"The saved loader reads in another order than {type(self._order).__name__} as it is set here: it "
-                "cannot go on.", "Give the loader the order (and its seed) that it had when the state was taken.",
-            )  # fmt: skip
+        check_state(state, self.state_dict(), self._order)
         self._forget()
         self.epoch, self._next, self._between = int(state["epoch"]), int(state["batch"]), True
         self._resumed = True
@@ -201,7 +194,8 @@ class Loader:
         threads = self.placement.threads
         if self._threads is None or self._threads_count != threads:
             self._stop_threads(wait=False)
-            self._threads, self._threads_count = ThreadPoolExecutor(threads, "hotlap-pack"), threads
+            begin = self._copy.enter_thread if self._copy is not None else None
+            self._threads, self._threads_count = ThreadPoolExecutor(threads, "hotlap-pack", begin), threads
         while len(self._made) < self.settings.ahead + threads - 1:
             epoch, number = self._made[-1][0] if self._made else (self.epoch, self._next - 1)
             number += 1

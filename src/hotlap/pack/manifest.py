@@ -19,13 +19,35 @@ import numpy as np
 from hotlap.pack.schema import Column, schema_from_json
 from hotlap.records.errors import HotlapError
 
-__all__ = ["FORMAT", "MANIFEST", "VERSION", "Chunk", "Manifest", "Part", "read_manifest", "write_json", "write_whole"]
+__all__ = [
+    "FORMAT",
+    "LEFT_OUT",
+    "MANIFEST",
+    "VERSION",
+    "WORK",
+    "Chunk",
+    "Damaged",
+    "Manifest",
+    "Part",
+    "read_json",
+    "read_manifest",
+    "write_json",
+    "write_whole",
+]
 
 MANIFEST = "pack.json"
+LEFT_OUT = "left_out.jsonl"
+"""The rows of the source that could not be packed, beside the manifest."""
+WORK = ".packing"
+"""The folder in which a packing keeps its notes until it is done."""
 FORMAT = "hotlap.pack"
 VERSION = 1
 _LARGEST = 1 << 48
 """Bytes or rows; what a processor can address."""
+
+
+class Damaged(HotlapError):
+    """What lies there is not what was written: something else than a pack that is missing, unfinished or newer."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +92,7 @@ class Part:
         """Refuses a file name that leads out of the folder, and chunks outside the file."""
         name = str(found["file"])
         if name != os.path.basename(name) or name in ("", ".", "..") or not name.endswith(".arrow"):
-            raise HotlapError(f"The pack names a part {name!r}, which is not a plain file name in its folder.")
+            raise Damaged(f"The pack names a part {name!r}, which is not a plain file name in its folder.")
         chunks = [Chunk(int(s), int(e), int(r), int(c), {k: int(v) for k, v in d.items()})
                   for s, e, r, c, d in found["chunks"]]  # fmt: skip
         size, rows = int(found["size_bytes"]), int(found["rows"])
@@ -78,7 +100,7 @@ class Part:
         inside = inside and all(0 <= c.start < c.end <= size and c.rows > 0 for c in chunks)
         inside = inside and all(c.start <= at <= c.end for c in chunks for at in c.data.values())
         if not inside or sum(c.rows for c in chunks) != rows:
-            raise HotlapError(f"The pack's table of {name} is inconsistent.", "`hotlap pack verify` tells more.")
+            raise Damaged(f"The pack's table of {name} is inconsistent.", "`hotlap pack verify` tells more.")
         return cls(name, size, rows, int(found["frame_crc"]), int(found["lengths_crc"]), chunks)
 
 
@@ -138,30 +160,32 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as err:
         raise HotlapError(f"{path} cannot be read: {err.strerror}.", "May you read it?") from err
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as err:
-        raise HotlapError(f"{path} is damaged: it is not a whole document.", "Pack the data again.") from err
+        raise Damaged(f"{path} is damaged: it is not a whole document.", "Pack the data again.") from err
     if crc != _crc(document):
-        raise HotlapError(f"{path} is damaged: its checksum does not match.", "Pack the data again.")
+        raise Damaged(f"{path} is damaged: its checksum does not match.", "Pack the data again.")
     return dict(document)
 
 
 def _check_addresses(path: Path, manifest: Manifest) -> None:
     """No row of a fixed column may lie outside its chunk, or where its numbers cannot be read from."""
     if len({c.name for c in manifest.columns}) != len(manifest.columns) or not manifest.columns:
-        raise HotlapError(f"{path} names a column twice, or none.")
+        raise Damaged(f"{path} names a column twice, or none.")
     for part in manifest.parts:
         for chunk in part.chunks:
             for c in manifest.columns:
                 at, width = chunk.data[c.name], np.dtype(c.dtype).itemsize
                 size = chunk.rows * c.unit_bytes if c.kind == "tensor" else 0
                 if at % width or at + size > chunk.end:
-                    raise HotlapError(f"{path} is inconsistent: column {c.name!r} does not lie where it says.")
+                    raise Damaged(f"{path} is inconsistent: column {c.name!r} does not lie where it says.")
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The pack in ``folder``; says what is wrong where there is none."""
     path = folder / MANIFEST
     if not path.is_file():
-        if any(folder.glob(".packing/*")):
+        if not folder.exists():
+            raise HotlapError(f"{folder} does not exist.", "Is the path right? To make a pack: hotlap pack SRC DST")
+        if any(folder.glob(f"{WORK}/*")):
             raise HotlapError(f"{folder} is not whole: packing was interrupted.", "Run the same `hotlap pack` again.")
         raise HotlapError(f"{folder} is no pack: there is no {MANIFEST}.", "Make one: hotlap pack SRC DST")
     document = read_json(path)
@@ -182,4 +206,4 @@ def read_manifest(folder: Path) -> Manifest:
         _check_addresses(path, found)
         return found
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
-        raise HotlapError(f"{path} is damaged: {err!r}.", "Pack the data again.") from err
+        raise Damaged(f"{path} is damaged: {err!r}.", "Pack the data again.") from err

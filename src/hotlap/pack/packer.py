@@ -7,20 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from hotlap.pack.appending import appended_pack
 from hotlap.pack.helpers import pack_together
+from hotlap.pack.job import Job, Planned, conclude, discard, finished, save_finished
+from hotlap.pack.lock import locked
 from hotlap.pack.manifest import Manifest
 from hotlap.pack.part_writer import PartWriter
-from hotlap.pack.plan_parts import (
-    Job,
-    PackSettings,
-    Planned,
-    conclude,
-    discard,
-    finished,
-    locked,
-    plan_job,
-    save_finished,
-)
+from hotlap.pack.plan_parts import PackSettings, plan_job, reason_of
 from hotlap.pack.sources.contract import Source
 from hotlap.records.errors import HotlapError
 
@@ -42,6 +35,8 @@ def pack(source: Source, folder: str | Path, settings: PackSettings | None = Non
     if settings.on_error not in ("stop", "quarantine"):
         raise HotlapError(f"on_error is {settings.on_error!r}; it is stop or quarantine.", exit_code=2)
     target = Path(folder)
+    if settings.append:
+        appended_pack(target)  # before anything is made there
     is_new = not target.exists()
     try:
         with locked(target):
@@ -92,7 +87,7 @@ def _pack_part(source: Source, job: Job, part: Planned, settings: PackSettings,
             try:
                 values = writer.fit(source.row(index))
             except Exception as err:
-                reason = str(err) or type(err).__name__
+                reason = reason_of(err)
                 if settings.on_error == "stop":
                     hint = "Leave such rows out with --on-error quarantine."
                     raise HotlapError(f"Cannot pack {source.name(index)}: {reason}", hint) from err

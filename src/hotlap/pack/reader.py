@@ -167,8 +167,23 @@ class Pack:
         """All rows of a small fixed column (labels) as one array."""
         from hotlap.pack.gather import gather_rows
 
-        self.column(name)
+        kind = self.column(name).kind
+        if kind != "tensor":
+            hint = "Use texts()." if kind in ("text", "bytes") else "Read it with Loader: Padded, Flat or Clip."
+            raise HotlapError(f"Column {name!r} of {self.folder} is {kind}; values() is for rows of one shape.", hint)
         return gather_rows(self, name, self.rows(np.arange(len(self)))).numpy()
+
+    def texts(self, name: str) -> list[str] | list[bytes]:
+        """All rows of a column of texts (names), or of bytes."""
+        kind = self.column(name).kind
+        if kind not in ("text", "bytes"):
+            raise HotlapError(f"Column {name!r} of {self.folder} is {kind}; texts() is for text and bytes.",
+                              "Use values(), or a Loader.")  # fmt: skip
+        rows = self.rows(np.arange(len(self)))
+        starts, memory = self.starts(name, rows), self.memory.array
+        ends = (starts + self.lengths(name, rows)).tolist()
+        found = [memory[start:end].tobytes() for start, end in zip(starts.tolist(), ends, strict=True)]
+        return [self._text(name, raw) for raw in found] if kind == "text" else found
 
     def row(self, index: int) -> dict[str, Any]:
         """One row as stored: tensors, bytes, text."""

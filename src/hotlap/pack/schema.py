@@ -18,7 +18,7 @@ import numpy as np
 
 from hotlap.records.errors import HotlapError
 
-__all__ = ["DTYPES", "KINDS", "Column", "column_of", "schema_from_json", "to_row"]
+__all__ = ["DTYPES", "KINDS", "Column", "column_of", "columns_of", "schema_from_json", "to_row"]
 
 KINDS = ("tensor", "ragged", "bytes", "text")
 DTYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "float32", "float64")
@@ -53,10 +53,14 @@ def schema_from_json(found: list[dict[str, Any]]) -> tuple[Column, ...]:
     return columns
 
 
-def _array(value: Any) -> np.ndarray[Any, Any]:
-    if type(value).__module__.partition(".")[0] == "torch":
-        value = value.detach().cpu().numpy()
-    array = np.asarray(value)
+def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    is_tensor = type(value).__module__.partition(".")[0] == "torch"
+    try:
+        array = np.asarray(value.detach().cpu().numpy() if is_tensor else value)
+    except (TypeError, ValueError, RuntimeError) as err:  # bfloat16, sparse, quantised; lists of differing length
+        hint = "Return x.float(), x.to_dense() or x.dequantize()." if is_tensor else "Return arrays, each of one shape."
+        what = f"a {value.layout} tensor of {value.dtype}" if is_tensor else f"{value!r:.80}, which is no array"
+        raise HotlapError(f"Column {name!r} holds {what}: a pack cannot store it.".replace("torch.", ""), hint) from err
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
     if array.dtype.byteorder == ">":
@@ -70,17 +74,28 @@ def column_of(name: str, value: Any, ragged: bool = False) -> Column:
         return Column(name, "bytes")
     if isinstance(value, str):
         return Column(name, "text")
-    array = _array(value)
+    array = _array(name, value)
     if array.dtype.name not in DTYPES:
         raise HotlapError(
             f"Column {name!r} holds {array.dtype}, which a pack cannot store.",
             f"Return numbers ({', '.join(DTYPES)}), bool, str or bytes.",
         )
-    if ragged:
-        if array.ndim == 0:
-            raise HotlapError(f"Column {name!r} cannot vary in length: its first row is a single number.")
-        return Column(name, "ragged", array.dtype.name, tuple(array.shape[1:]))
-    return Column(name, "tensor", array.dtype.name, tuple(array.shape))
+    if ragged and array.ndim == 0:
+        raise HotlapError(f"Column {name!r} cannot vary in length: its first row is a single number.")
+    shape = tuple(array.shape[1:] if ragged else array.shape)
+    if 0 in shape:
+        raise HotlapError(f"Column {name!r} has rows of shape {tuple(array.shape)}, which hold nothing.",
+                          "Leave the column out, or name it with --ragged if its length varies.")  # fmt: skip
+    return Column(name, "ragged" if ragged else "tensor", array.dtype.name, shape)
+
+
+def columns_of(row: dict[str, Any], ragged: frozenset[str], asked: frozenset[str]) -> tuple[Column, ...]:
+    """The columns of a first row. Its ``ragged`` ones vary in length as the source has it, others as was ``asked``."""
+    if not row:
+        raise HotlapError("The rows have no columns: there is nothing to pack.", "Return a value for each row.")
+    if unknown := sorted(asked - row.keys()):
+        raise HotlapError(f"--ragged {unknown[0]}: the columns are {', '.join(row)}.", "Name one of them.", exit_code=2)
+    return tuple(column_of(name, value, name in ragged | asked) for name, value in row.items())
 
 
 def to_row(column: Column, value: Any) -> np.ndarray[Any, Any] | bytes:
@@ -92,8 +107,11 @@ def to_row(column: Column, value: Any) -> np.ndarray[Any, Any] | bytes:
     if column.kind == "text":
         if not isinstance(value, str):
             raise HotlapError(f"Column {column.name!r} holds text, this row has {type(value).__name__}.")
-        return value.encode()
-    array = _array(value)
+        try:
+            return value.encode()
+        except UnicodeEncodeError as err:
+            raise HotlapError(f"Column {column.name!r} holds text that is no UTF-8: {value[:80]!r}.") from err
+    array = _array(column.name, value)
     inner = tuple(array.shape[1:]) if column.kind == "ragged" else tuple(array.shape)
     if column.kind == "ragged" and array.size == 0 and len(array) == 0:
         return np.empty((0, *column.shape), column.dtype)  # no boxes: an empty list knows no shape

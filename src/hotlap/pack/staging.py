@@ -6,10 +6,12 @@ under its name only when what lies on the disk has the hash of what was read.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,28 +46,30 @@ def stage(source: str, target: str | Path, progress: Callable[[int, int], None] 
     """Copy the folder (or URL, or single file) ``source`` into the folder ``target``."""
     folder = Path(target)
     root, names = _names(source)
-    if not is_url(root) and folder.resolve().is_relative_to(Path(root).resolve()):
+    if Path(source).is_dir() and folder.resolve().is_relative_to(Path(root).resolve()):
         raise HotlapError(f"{folder} lies in {root}: a folder cannot be staged into itself.", "Name a DST outside it.")
     files = [_look(root, name) for name in names]
     todo = [f for f in files if not _is_staged(folder / f.name, f)]
-    already = sum(_partial(folder / f.name).stat().st_size for f in todo if _partial(folder / f.name).exists())
+    already = sum(_partial(folder / f.name).stat().st_size for f in todo if os.path.exists(_partial(folder / f.name)))
     needed = sum(f.size_bytes for f in todo) - already
     _check_space(folder, needed)
-    total, done = sum(f.size_bytes for f in files), sum(f.size_bytes for f in files if f not in todo)
+    total, done = sum(f.size_bytes for f in files), sum(f.size_bytes for f in files) - sum(f.size_bytes for f in todo)
+
+    def report(copied: int) -> None:
+        if progress is not None:
+            progress(done + copied, total)
+
     for file in todo:
         try:
-            _copy(root, file, folder / file.name)
+            _copy(root, file, folder / file.name, report)
         except HotlapError:
             raise
         except Exception as err:
             if not isinstance(err, OSError) and not is_url(root):
                 raise
-            raise HotlapError(
-                f"Staging {file.name} failed: {_reason(err)}.", "Run the same command again: it goes on from there."
-            ) from err
+            raise HotlapError(f"Staging {file.name} failed: {_reason(err)}{_place(err)}.", _hint(err, folder)) from err
         done += file.size_bytes
-        if progress is not None:
-            progress(done, total)
+        report(0)
     return Staged(len(files), len(todo), total, sum(f.size_bytes for f in todo))
 
 
@@ -87,6 +91,24 @@ def _names(source: str) -> tuple[str, list[str]]:
 
 def _reason(err: Exception) -> str:
     return getattr(err, "strerror", None) or str(err).rstrip(".") or type(err).__name__
+
+
+def _place(err: Exception) -> str:
+    name = getattr(err, "filename", None)
+    return f" ({name})" if name else ""
+
+
+def _hint(err: Exception, folder: Path) -> str:
+    """What to do next: few failures go away by themselves."""
+    number = err.errno if isinstance(err, OSError) else None
+    if number == errno.EROFS:
+        return f"The disk of {folder} is read-only: choose another DST."
+    if number in (errno.EACCES, errno.EPERM):
+        return f"May you read the source, and write into {folder}?"
+    if number in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+        return "A file lies where a folder is to be, or a folder where a file is: remove it, or choose another DST."
+    first = "Make room and run" if number in (errno.ENOSPC, errno.EDQUOT) else "Run"
+    return f"{first} the same command again: it goes on from there."
 
 
 def _look(root: str, name: str) -> _File:
@@ -116,16 +138,21 @@ def _partial(path: Path) -> Path:
 
 
 def _is_staged(path: Path, file: _File) -> bool:
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists it raises nothing: copying tells what is the matter
         return False
     found = path.stat()
+    if stat.S_ISDIR(found.st_mode):
+        what = f"{path} is a folder; a file of that name is to be copied there."
+        raise HotlapError(what, "Remove or rename it, or choose another DST.")
     return found.st_size == file.size_bytes and file.mtime_ns in (None, found.st_mtime_ns)
 
 
 def _check_space(folder: Path, needed: int) -> None:
     place = folder
-    while not place.exists():
+    while not os.path.exists(place):
         place = place.parent
+    if not place.is_dir():
+        raise HotlapError(f"{place} is a file; DST is the folder to copy into.", "Name a folder, or one to be made.")
     free = shutil.disk_usage(place).free
     if needed > free:
         raise HotlapError(
@@ -141,7 +168,7 @@ def _open(root: str, name: str) -> Any:
     return open(Path(root, name), "rb")
 
 
-def _copy(root: str, file: _File, path: Path) -> None:
+def _copy(root: str, file: _File, path: Path, report: Callable[[int], None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial(path)
     done = partial.stat().st_size if partial.exists() else 0
@@ -157,9 +184,12 @@ def _copy(root: str, file: _File, path: Path) -> None:
                 raise HotlapError(f"{file.name} became shorter while it was staged.", "Start again once it is whole.")
             read.update(block)
             left -= len(block)
+            report(done - left)
         while block := source.read(_BLOCK):
             out.write(block)
             read.update(block)
+            done += len(block)
+            report(done)
         out.flush()
         os.fsync(out.fileno())
     written = _hash(partial)

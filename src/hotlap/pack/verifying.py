@@ -6,18 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hotlap.pack.checksum import crc32
-from hotlap.pack.manifest import Part, read_manifest
+from hotlap.pack.manifest import Damaged, Part, read_manifest
 from hotlap.records.errors import HotlapError
 
 __all__ = ["verify"]
 
 
 def verify(folder: str | Path, progress: Callable[[int, int], None] | None = None) -> list[str]:
-    """What is wrong, one sentence each; empty when all is as it was written."""
+    """What is damaged, one sentence each; empty when all is as it was written.
+
+    Raises HotlapError where nothing can be said: no pack, an unfinished one, one of a newer version, files that may not
+    be read.
+    """
     folder = Path(folder)
     try:
         manifest = read_manifest(folder)
-    except HotlapError as err:
+    except Damaged as err:
         return [str(err)]
     problems = []
     total, done, first = sum(p.size_bytes for p in manifest.parts), 0, 0
@@ -28,6 +32,8 @@ def verify(folder: str | Path, progress: Callable[[int, int], None] | None = Non
                 lengths = (folder / part.lengths_file).read_bytes()
                 if crc32(lengths) != part.lengths_crc:
                     problems.append(f"{part.lengths_file}: the lengths of rows are damaged.")
+        except PermissionError as err:
+            raise HotlapError(f"{err.filename} cannot be read: {err.strerror}.", "May you read it?") from err
         except OSError as err:
             problems.append(f"{err.filename}: cannot be read: {err.strerror}.")
         first += part.rows

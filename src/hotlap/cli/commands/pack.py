@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hotlap.cli.arguments import duration, positive
+from hotlap.cli.arguments import duration, named, positive
 from hotlap.cli.show import console
 from hotlap.machine.limits import usable_cores
 from hotlap.report import units
@@ -30,20 +30,20 @@ TAKES_COMMAND = False
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap pack``."""
     parser.description = (__doc__ or "").strip()
-    parser.add_argument("source", metavar="SRC", help="what to pack; or: inspect, verify, bench")
-    parser.add_argument("target", metavar="DST", help="the pack's folder", type=Path)
+    parser.add_argument("source", metavar="SRC", type=named, help="what to pack; or: inspect, verify, bench")
+    parser.add_argument("target", metavar="DST", help="the pack's folder", type=lambda text: Path(named(text)))
     what = parser.add_argument_group("packing")
     what.add_argument("--root", metavar="DIR", help="folder or URL that names in a list are relative to")
     what.add_argument("--store", choices=("auto", "raw", "encoded"), default="auto",
                       help="decoded, or the files as they are (default: decoded if all have one size)")  # fmt: skip
     what.add_argument("--size", metavar="HxW", type=_size, help="resize images while packing")
-    what.add_argument("--rows", choices=("planar", "interleaved"), default="planar",
-                      help="colours of decoded images apart, or together (better for channels-last)")  # fmt: skip
+    what.add_argument("--rows", choices=("planar", "interleaved"),
+                      help="colours of decoded images apart, or together, for channels-last (planar)")  # fmt: skip
     what.add_argument("--ragged", metavar="COLUMN", action="append", default=[], help="a column whose length varies")
     what.add_argument("--on-error", choices=("stop", "quarantine"), default="stop",
                       help="at a row that cannot be packed: stop, or leave it out and list it")  # fmt: skip
     what.add_argument("--processes", metavar="N", type=positive, help="packing processes (default: one per core)")
-    what.add_argument("--append", action="store_true", help="add to a pack that exists")
+    what.add_argument("--append", action="store_true", help="add to a pack that exists, packed as that was")
     timing = parser.add_argument_group("bench")
     timing.add_argument("--batch", metavar="N", type=positive, default=128,
                         help="rows per batch (default: %(default)s)")  # fmt: skip
@@ -75,12 +75,17 @@ def bar() -> Progress:
 
 def _pack(args: argparse.Namespace) -> int:
     from hotlap.pack import PackSettings, SourceOptions, open_source, pack
+    from hotlap.pack.appending import RESIZED, options_as_packed
 
     processes = usable_cores() if args.processes is None else args.processes
     settings = PackSettings(processes=processes, on_error=args.on_error, append=args.append,
                             ragged=frozenset(args.ragged))  # fmt: skip
     options = SourceOptions(args.root, args.store, args.size, args.rows == "interleaved")
+    if args.append:
+        options = options_as_packed(args.target, options, args.rows)
     source = open_source(args.source, options)
+    if options.size is not None:
+        source.metadata[RESIZED] = f"{options.size[0]}x{options.size[1]}"
     with bar() as shown:
         task = shown.add_task("packing", total=len(source), rate="")
 

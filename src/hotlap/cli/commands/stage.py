@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hotlap.cli.arguments import named
 from hotlap.cli.commands.pack import bar
 from hotlap.cli.show import console
 from hotlap.pack.staging import stage
@@ -18,8 +19,9 @@ TAKES_COMMAND = False
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap stage``."""
-    parser.add_argument("source", metavar="SRC", help="a folder (a pack or any other), a file, or a URL")
-    parser.add_argument("target", metavar="DST", help="the folder to copy into", type=Path)
+    parser.add_argument("source", metavar="SRC", type=named, help="a folder (a pack or any other), a file, or a URL")
+    parser.add_argument("target", metavar="DST", help="the folder to copy into",
+                        type=lambda text: Path(named(text)))  # fmt: skip
 
 
 def execute(args: argparse.Namespace) -> int:

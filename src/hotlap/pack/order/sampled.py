@@ -15,13 +15,25 @@ from hotlap.records.errors import HotlapError
 __all__ = ["Balanced", "LengthBuckets", "OncePerClass", "Weighted", "by_class"]
 
 
-def by_class(pack: Pack, column: str) -> list[Indices]:
-    """Rows of each class, classes in the order of their values."""
-    labels = pack.values(column)
-    if labels.ndim != 1:
-        raise HotlapError(f"Column {column!r} has rows of shape {labels.shape[1:]}; classes are single numbers.")
+def by_class(pack: Pack, column: str) -> dict[Any, Indices]:
+    """Class (a number or a text) -> its rows, classes in the order of their values."""
+    kind = pack.column(column).kind
+    if kind in ("text", "bytes"):
+        # as Python's own values: numpy's fixed-width texts end at their last byte that is not 0
+        texts: list[Any] = list(pack.texts(column))
+        names = sorted(set(texts))
+        number = {name: k for k, name in enumerate(names)}
+        labels = np.array([number[text] for text in texts], np.int64)
+    elif kind == "tensor":
+        labels, names = pack.values(column), []
+        if labels.ndim != 1:
+            what = f"Column {column!r} has rows of shape {labels.shape[1:]}; classes are single numbers or texts."
+            raise HotlapError(what, "Name another column.")
+    else:
+        raise HotlapError(f"Column {column!r} is {kind}; classes are single numbers or texts.", "Name another column.")
     order = np.argsort(labels, kind="stable")
-    return [rows for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(rows)]
+    groups = [rows for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(rows)]
+    return dict(zip(names or [labels[rows[0]].item() for rows in groups], groups, strict=True))
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Balanced:
         return self.classes * self.per_class
 
     def rows(self, pack: Pack, epoch: int) -> Indices:
-        groups = by_class(pack, self.column)
+        groups = list(by_class(pack, self.column).values())
         if len(groups) < self.classes:
             raise HotlapError(f"{self.classes} classes a batch wanted; column {self.column!r} has {len(groups)}.")
         draw, batches = generator(self.seed, epoch), self.batches or max(1, len(pack) // self.grain)
@@ -93,7 +105,7 @@ class OncePerClass:
         return self.batch
 
     def rows(self, pack: Pack, epoch: int) -> Indices:
-        groups = by_class(pack, self.column)
+        groups = list(by_class(pack, self.column).values())
         if len(groups) < self.batch:
             raise HotlapError(f"A batch of {self.batch} different classes cannot be filled from {len(groups)}.")
         draw = generator(self.seed, epoch)

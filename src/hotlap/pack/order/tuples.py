@@ -46,16 +46,15 @@ class Pairs:
 
     column: str = "label"
     same: float = 0.5
-    hard: Sequence[Sequence[int]] | None = None
+    hard: Sequence[Sequence[int | str]] | None = None
     seed: int = 0
     grain: int = 2
     keeps_places: bool = field(default=True, init=False)
 
     def rows(self, pack: Pack, epoch: int) -> Indices:
-        draw, groups, number = _setting(pack, self.column, self.seed, epoch)
+        draw, labels, groups, number = _setting(pack, self.column, self.seed, epoch)
         first = draw.permutation(np.concatenate(groups))
         alike = draw.random(len(first)) < self.same
-        labels = pack.values(self.column)[[g[0] for g in groups]].tolist()
         near = _look_alikes(self.hard or (), {label: k for k, label in enumerate(labels)})
         second = np.empty_like(first)
         for k, (row, is_same) in enumerate(zip(first, alike, strict=True)):
@@ -79,7 +78,7 @@ class Triplets:
     keeps_places: bool = field(default=True, init=False)
 
     def rows(self, pack: Pack, epoch: int) -> Indices:
-        draw, groups, number = _setting(pack, self.column, self.seed, epoch)
+        draw, _, groups, number = _setting(pack, self.column, self.seed, epoch)
         paired = [g for g in groups if len(g) > 1]
         if not paired:
             raise HotlapError(f"No class of column {self.column!r} has two rows: there are no triplets.")
@@ -92,14 +91,17 @@ class Triplets:
         return out.reshape(-1)
 
 
-def _setting(pack: Pack, column: str, seed: int, epoch: int) -> tuple[np.random.Generator, list[Indices], Indices]:
-    groups = by_class(pack, column)
+def _setting(pack: Pack, column: str, seed: int,
+             epoch: int) -> tuple[np.random.Generator, list[Any], list[Indices], Indices]:  # fmt: skip
+    """(draws, class of each group, rows of each group, group of each row)."""
+    found = by_class(pack, column)
+    labels, groups = list(found), list(found.values())
     if len(groups) < 2:
         raise HotlapError(f"Column {column!r} has a single class: there is no other to pair with.")
     number = np.empty(len(pack), np.int64)
     for k, rows in enumerate(groups):
         number[rows] = k
-    return generator(seed, epoch), groups, number
+    return generator(seed, epoch), labels, groups, number
 
 
 def _other(draw: np.random.Generator, rows: Indices, row: int) -> int:
@@ -114,7 +116,7 @@ def _another(draw: np.random.Generator, own: int, count: int) -> int:
     return at if at < own else at + 1
 
 
-def _look_alikes(pairs: Sequence[Sequence[int]], number: dict[int, int]) -> dict[int, list[int]]:
+def _look_alikes(pairs: Sequence[Sequence[int | str]], number: dict[Any, int]) -> dict[int, list[int]]:
     near: dict[int, list[int]] = {}
     for a, b in pairs:
         if a in number and b in number:

@@ -13,11 +13,18 @@ from hotlap.records.errors import HotlapError
 
 __all__ = ["BadRow", "Source", "SourceOptions", "open_source"]
 
+_LISTS = (".txt", ".lst", ".csv", ".tsv")
+_ARRAYS = (".npy", ".npz", ".pt", ".pth")
+_RECORDS = (".tar", ".rec", ".parquet")
+
 
 def open_source(spec: str, options: SourceOptions | None = None) -> Source:
     """``spec``: a folder, a list, ``.npy .npz .pt .json .tar .rec .parquet``, ``hf:NAME``, or ``module:Dataset``."""
     options = options or SourceOptions()
     name = spec.lower()
+    if options.root is not None and not name.endswith((*_LISTS, ".json")):
+        raise HotlapError(f"--root is where the names in a list lie, and {spec} is no list.", "Leave it out.",
+                          exit_code=2)  # fmt: skip
     if spec.startswith("hf:"):
         from hotlap.pack.sources.hugging import HubSource
 
@@ -28,11 +35,15 @@ def open_source(spec: str, options: SourceOptions | None = None) -> Source:
         return DatasetSource(spec)
     if not is_url(spec) and "{" not in spec and not Path(spec).exists():
         raise HotlapError(f"{spec} does not exist.", "Name a folder, a file, or module:Dataset.")
-    if name.endswith((".npy", ".npz", ".pt", ".pth")):
+    if is_url(spec) and name.endswith((*_ARRAYS, *_RECORDS)):
+        raise HotlapError(f"{spec} is of a kind that is read from a local disk alone.",
+                          "Copy it there first: hotlap stage URL DIR.")  # fmt: skip
+    if name.endswith(_ARRAYS):
         from hotlap.pack.sources.arrays import ArraySource
 
         return ArraySource(spec)
-    return _records(spec, options) or _files(spec, options)
+    found = _records(spec, options)
+    return _files(spec, options) if found is None else found
 
 
 def _records(spec: str, options: SourceOptions) -> Source | None:
@@ -57,13 +68,13 @@ def _files(spec: str, options: SourceOptions) -> Source:
     from hotlap.pack.sources.coco import coco_json
     from hotlap.pack.sources.listed import file_folder, file_list, identity_json
 
-    if spec.lower().endswith((".txt", ".lst", ".csv", ".tsv")):
+    if spec.lower().endswith(_LISTS):
         return file_list(spec, options)
     if spec.lower().endswith(".json"):
         try:
             found = json.loads(read_file(spec))
-        except ValueError as err:
-            raise HotlapError(f"{spec} is not JSON: {err}.") from err
+        except (ValueError, RecursionError) as err:
+            raise HotlapError(f"{spec} is not JSON that can be read: {err}.") from err
         if isinstance(found, dict) and "images" in found and "annotations" in found:
             return coco_json(spec, found, options)
         if isinstance(found, dict) and found and all(isinstance(v, list) for v in found.values()):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hotlap.pack.available import memory_bytes
 from hotlap.pack.sources.read import stamp
 from hotlap.records.errors import HotlapError
 
 __all__ = ["ArraySource"]
+
+_PICKLED = "Pickled objects are never read."
 
 
 class ArraySource:
@@ -47,15 +53,29 @@ class ArraySource:
 
 
 def _load(path: str) -> dict[str, Any]:
+    name = path.lower()
     try:
-        if path.endswith(".npy"):
+        if name.endswith(".npy"):
             return {"data": _rows(np.load(path, mmap_mode="r", allow_pickle=False), path)}
-        if path.endswith(".npz"):
+        if name.endswith(".npz"):
+            _check_unpacked(path)
             with np.load(path, allow_pickle=False) as found:
-                return {name: _rows(found[name], path) for name in found.files}
+                return {key: _rows(found[key], path) for key in found.files}
         return _tensors(path)
-    except (OSError, ValueError, EOFError) as err:
-        raise HotlapError(f"{path} cannot be read: {err}", "Pickled objects are never read.") from err
+    except (OSError, ValueError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as err:
+        said = str(err).rstrip(".") or type(err).__name__
+        is_pickled = "pickle" in said or "Python objects" in said
+        hint = _PICKLED if is_pickled else "Is it whole, and of the kind that its name says? Get or make it again."
+        raise HotlapError(f"{path} cannot be read: {said}.", hint) from err
+
+
+def _check_unpacked(path: str) -> None:
+    """Arrays of a ``.npz`` are unpacked into memory: a few KB of zeros can ask for all of it."""
+    with zipfile.ZipFile(path) as found:
+        size, most = sum(entry.file_size for entry in found.infolist()), memory_bytes() // 2
+    if size > most:
+        raise HotlapError(f"{path} takes {size} bytes unpacked; at most {most}, half of the memory, are.",
+                          "Save its arrays as .npy, which are read in place.")  # fmt: skip
 
 
 def _rows(array: Any, path: str) -> Any:
@@ -65,14 +85,17 @@ def _rows(array: Any, path: str) -> Any:
 
 
 def _tensors(path: str) -> dict[str, Any]:
-    import pickle
-
     import torch
 
+    is_zip = zipfile.is_zipfile(path)  # what torch wrote before 1.6 is none, and cannot be mapped
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (pickle.UnpicklingError, RuntimeError) as err:
-        raise HotlapError(f"{path} holds more than tensors, or is damaged.", "Pickled objects are never read.") from err
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of pickles that it then refuses
+            found = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+    except OSError:
+        raise
+    except Exception as err:  # on damage, torch's reader of pickles raises whatever it meets
+        raise HotlapError(f"{path} holds more than tensors, or is damaged.", _PICKLED) from err
     if isinstance(found, torch.Tensor):
         found = {"data": found}
     elif isinstance(found, list | tuple):

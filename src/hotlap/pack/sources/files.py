@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.decode import check_image, decode_audio, decode_image, image_size
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
-from hotlap.pack.sources.read import inside, read_file, stamp
+from hotlap.pack.sources.read import inside, read_file, relative, stamp
 from hotlap.records.errors import HotlapError
 
-__all__ = ["FileSource", "ImageReader", "all_one_size", "names_to_numbers"]
+__all__ = ["FileSource", "ImageReader", "all_one_size", "check_names", "is_encoded", "names_to_numbers"]
 
 _PROBED = 32
 """Files whose headers decide whether all images have one size."""
@@ -66,6 +66,13 @@ def names_to_numbers(names: Sequence[str]) -> tuple[list[int], list[str]]:
     return [number[name] for name in names], classes
 
 
+def check_names(place: str, names: Iterable[str]) -> None:
+    """HotlapError where a name's bytes are no UTF-8: a pack keeps names as text."""
+    for name in names:
+        if not name.isascii() and name != (shown := name.encode("utf-8", "backslashreplace").decode()):
+            raise HotlapError(f"{place}: the name '{shown}' is not UTF-8.", "Rename it (convmv does many at once).")
+
+
 class FileSource:
     """Rows from files ``root/name`` plus ``columns`` (name -> one value per row)."""
 
@@ -73,7 +80,8 @@ class FileSource:
                  options: SourceOptions) -> None:  # fmt: skip
         if not names:
             raise HotlapError(f"No files to pack in {root}.", f"Known suffixes: {' '.join((*IMAGES, *AUDIO))}")
-        self._root, self._names, self._columns = root, list(names), columns
+        self._root, self._names, self._columns = root, [relative(root, name) for name in names], columns
+        check_names(root, self._names)
         self._seen: dict[str, int] = {}
         for index, name in enumerate(self._names):
             self._seen.setdefault(name, index)

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 from hotlap.pack.sources.files import FileSource, names_to_numbers
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
@@ -16,18 +17,26 @@ __all__ = ["file_folder", "file_list", "identity_json", "protocol"]
 
 
 def file_folder(root: str, options: SourceOptions) -> FileSource:
-    """A folder of images or audio; its first level of folders are the classes where every file lies in one."""
+    """A folder of images or audio; its first level of folders are the classes where there are any."""
     names = list_folder(root, (*IMAGES, *AUDIO))
     kinds = {name.lower().endswith(AUDIO) for name in names}
     if len(kinds) == 2:
         raise HotlapError(f"{root} holds both images and audio.", "Pack them apart: name the folders, or use a list.")
-    return _labelled(root, names, [PurePosixPath(n).parts[0] if "/" in n else None for n in names], options)
+    stray = [name for name in names if "/" not in name]
+    if stray and len(stray) < len(names):
+        first = next(name for name in names if "/" in name)
+        raise HotlapError(
+            f"{root} has files without a class: {stray[0]} ({len(stray)} in all) lies beside folders of classes, as "
+            f"that of {first}.",
+            "Move them into a class's folder or elsewhere; a list of names (.txt) packs files without labels.",
+        )
+    return _labelled(root, names, [] if stray else [PurePosixPath(n).parts[0] for n in names], options)
 
 
-def _labelled(root: str, names: list[str], labels: list[Any], options: SourceOptions) -> FileSource:
+def _labelled(root: str, names: list[str], labels: list[str], options: SourceOptions) -> FileSource:
     columns: dict[str, Any] = {}
     classes: list[str] = []
-    if names and all(label is not None for label in labels):
+    if labels:
         columns["label"], classes = names_to_numbers(labels)
     source = FileSource(root, names, columns, options)
     if classes:
@@ -39,21 +48,23 @@ def _beside(path: str) -> str:
     return path.rsplit("/", 1)[0] if is_url(path) else os.path.dirname(os.path.abspath(path))
 
 
-def _lines(path: str) -> list[list[str]]:
+def _lines(path: str) -> dict[int, list[str]]:
+    """The words of each line by its number in the file, comments and empty lines left out."""
     try:
-        text = read_file(path).decode()
+        text = read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as err:
         raise HotlapError(f"{path} is not a text file: {err}.") from err
-    return [line.replace(",", " ").split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = {number: line for number, line in enumerate(text.splitlines(), 1) if not line.startswith("#")}
+    return {number: words for number, line in lines.items() if (words := line.replace(",", " ").split())}
 
 
 def file_list(path: str, options: SourceOptions) -> FileSource:
     """Lines of one file name and at most one label, in any order: ``id1/a.wav``, ``id1 id1/a.wav``, ``a.jpg 3``."""
     lines = _lines(path)
-    if lines and all(len(line) == 5 and line[-1] in ("bonafide", "spoof") for line in lines):
-        return protocol(path, lines, options)
-    names, labels = [], []
-    for number, words in enumerate(lines, 1):
+    if lines and all(len(line) == 5 and line[-1] in ("bonafide", "spoof") for line in lines.values()):
+        return protocol(path, list(lines.values()), options)
+    names, labels, first = [], [], next(iter(lines), 0)
+    for number, words in lines.items():
         files = [w for w in words if w.lower().endswith((*IMAGES, *AUDIO))]
         others = [w for w in words if w not in files]
         if len(files) != 1 or len(others) > 1:
@@ -61,8 +72,15 @@ def file_list(path: str, options: SourceOptions) -> FileSource:
                 f"{path}:{number} should hold one file name and at most one label; it holds {' '.join(words)!r}."
             )
         names.append(files[0])
-        labels.append(others[0] if others else None)
-    return _labelled(options.root or _beside(path), names, labels, options)
+        labels += others
+        if len(labels) not in (0, len(names)):
+            has, had = ("a", "no") if others else ("no", "a")
+            raise HotlapError(f"{path}:{number} has {has} label, line {first} has {had} label.",
+                              "Give each line a label, or none.")  # fmt: skip
+    root = options.root or _beside(path)
+    if root.startswith("http"):
+        names = [unquote(name) for name in names]  # as the server's own lists have them, or as they are
+    return _labelled(root, names, labels, options)
 
 
 def protocol(path: str, lines: list[list[str]], options: SourceOptions) -> FileSource:
@@ -86,6 +104,9 @@ def protocol(path: str, lines: list[list[str]], options: SourceOptions) -> FileS
 
 def identity_json(path: str, found: dict[str, list[str]], options: SourceOptions) -> FileSource:
     """``dataset_infor.json``: {identity: [image, …]}; pairs of identities beside it come along as metadata."""
+    wrong = next(((who, name) for who, images in found.items() for name in images if not isinstance(name, str)), None)
+    if wrong:
+        raise HotlapError(f"{path}: {wrong[0]!r} has an image that is no file name: {wrong[1]!r:.80}.")
     names = [name for images in found.values() for name in images]
     labels = [identity for identity, images in found.items() for _ in images]
     root = options.root or _beside(path)

@@ -11,7 +11,7 @@ from hotlap.pack.sources.decode import image_size
 from hotlap.pack.sources.files import ImageReader, is_encoded
 from hotlap.pack.sources.options import SourceOptions
 from hotlap.pack.sources.read import stamp
-from hotlap.pack.sources.table_cells import cell, image_bytes
+from hotlap.pack.sources.table_cells import cell, image_bytes, number_type
 from hotlap.records.errors import HotlapError
 
 __all__ = ["ParquetSource"]
@@ -44,6 +44,8 @@ class ParquetSource:
             raise HotlapError(f"{spec} cannot be read: {err}") from err
         self._total = total
         self.ragged = frozenset(f.name for f in kinds if _is_list(f.type))
+        self._numbers: dict[str, Any] = {}
+        """Of the row group that is held: files of a folder may differ."""
         self._held: tuple[int, list[dict[str, Any]]] = (-1, [])
         self._images = self._image_columns(frozenset(f.name for f in kinds if _may_hold_files(f.type)))
         first = next(iter(sorted(self._images)), None)
@@ -68,7 +70,9 @@ class ParquetSource:
 
         number, (first, path, group) = self._group(index)
         if self._held[0] != number:
-            self._held = (number, pq.ParquetFile(path).read_row_group(group).to_pylist())
+            table = pq.ParquetFile(path).read_row_group(group)
+            self._held = (number, table.to_pylist())
+            self._numbers = {f.name: number_type(f.type) for f in table.schema}
         return self._held[1][index - first]
 
     def _image_columns(self, asked: frozenset[str]) -> frozenset[str]:
@@ -84,7 +88,7 @@ class ParquetSource:
     def row(self, index: int) -> dict[str, Any]:
         row: dict[str, Any] = {}
         for name, value in self._raw(index).items():
-            row |= cell(name, value, name in self._images, self._image)
+            row |= cell(name, value, name in self._images, self._image, self._numbers.get(name))
         return row
 
     def fingerprint(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,9 +22,13 @@ class DatasetSource:
         self.metadata: dict[str, Any] = {"source": spec}
         self.ragged: frozenset[str] = frozenset()
         self._data = _make(spec)
+        try:
+            self._length = len(self._data)
+        except Exception as err:
+            raise _theirs(f"len({spec})", err) from err
 
     def __len__(self) -> int:
-        return len(self._data)
+        return self._length
 
     def name(self, index: int) -> str:
         return f"{self._spec}[{index}]"
@@ -58,12 +63,26 @@ def _make(spec: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as err:
         raise HotlapError(f"{spec} cannot be imported: {err}.", "Name it as module:Dataset, from this folder.") from err
+    except Exception as err:
+        raise _theirs(f"Importing {module_name}", err) from err
     if isinstance(found, type) or not hasattr(found, "__getitem__"):
         try:
             found = found()
-        except TypeError as err:
-            raise HotlapError(f"{spec} cannot be made without arguments: {err}.",
-                              "Name a function without arguments that returns the data set.") from err  # fmt: skip
+        except Exception as err:
+            if isinstance(err, TypeError) and err.__traceback__ is not None and err.__traceback__.tb_next is None:
+                hint = "Name a function without arguments that returns the data set."
+                raise HotlapError(f"{spec} cannot be made without arguments: {err}.", hint) from err
+            raise _theirs(f"{spec}()", err) from err
     if not (hasattr(found, "__len__") and hasattr(found, "__getitem__")):
         raise HotlapError(f"{spec} has no __len__ and __getitem__: only map-style data sets can be packed.")
     return found
+
+
+def _theirs(what: str, err: Exception) -> HotlapError:
+    """An error of the user's own code, with the last line of it that ran (libraries that it called left out)."""
+    frames = [f for f in traceback.extract_tb(err.__traceback__) if f.filename not in (__file__, "<string>")]
+    frames = [f for f in frames if not f.filename.startswith("<frozen") and os.path.isfile(f.filename)]
+    own = [f for f in frames if not f.filename.startswith((sys.prefix, sys.base_prefix))] or frames
+    tells_itself = isinstance(err, SyntaxError) or not own
+    place = "" if tells_itself else f" ({own[-1].filename}:{own[-1].lineno})"
+    return HotlapError(f"{what} failed: {type(err).__name__}: {err}{place}.", "Repair it: the error is not Hotlap's.")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import quote, unquote
 
 from hotlap.pack.sources.contract import BadRow
 from hotlap.records.errors import HotlapError
 
-__all__ = ["NETWORK", "inside", "is_url", "leads_out", "list_all", "list_folder", "read_file", "stamp"]
+__all__ = ["NETWORK", "inside", "is_url", "leads_out", "list_all", "list_folder", "read_file", "relative", "stamp"]
 
 NETWORK = "If the network failed, run the same command again."
 
@@ -20,12 +22,22 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
+def _is_http(path: str) -> bool:
+    return path.startswith(("http://", "https://"))
+
+
 def _fsspec() -> Any:
     try:
         import fsspec
     except ImportError as err:
         raise HotlapError("Reading a URL needs fsspec, which is not installed.", "pip install 'hotlap[pack]'") from err
     return fsspec
+
+
+def _reason(err: Exception) -> str:
+    if isinstance(err, FileNotFoundError):  # fsspec's have the address alone
+        return "it is not there"
+    return str(err).rstrip(".") or type(err).__name__
 
 
 def read_file(path: str) -> bytes:
@@ -37,7 +49,7 @@ def read_file(path: str) -> bytes:
         except HotlapError:
             raise
         except Exception as err:  # each of fsspec's systems has errors of its own; aiohttp's are no OSError
-            raise BadRow(f"{path} cannot be read: {str(err).rstrip('.') or type(err).__name__}.", NETWORK) from err
+            raise BadRow(f"{path} cannot be read: {_reason(err)}.", NETWORK) from err
     else:
         content = _read_local(path)
     if not content:
@@ -47,6 +59,8 @@ def read_file(path: str) -> bytes:
 
 def _read_local(path: str) -> bytes:
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe waits for its writer for ever
+            raise BadRow(f"{path} is no file (a folder, pipe, socket or device).")
         with open(path, "rb") as file:
             before = os.fstat(file.fileno())
             content = file.read()
@@ -64,12 +78,21 @@ def leads_out(name: str) -> bool:
     return name.startswith("/") or ".." in name.split("/")
 
 
+def relative(root: str, name: str) -> str:
+    """``name`` as seen from ``root`` where it is the absolute name of something below it; else as it is."""
+    if name.startswith("/") and not is_url(root):
+        for base in (os.path.abspath(root), os.path.realpath(root)):
+            if Path(os.path.normpath(name)).is_relative_to(base):
+                return os.path.relpath(name, base)
+    return name
+
+
 def inside(root: str, name: str) -> str:
     """``root/name``; BadRow when that leads out of ``root`` (``..``, an absolute path, a link)."""
     if leads_out(name):
         raise BadRow(f"{name!r} leads out of {root}.", "Pass --root, the folder that all names lie in.")
     if is_url(root):
-        return root.rstrip("/") + "/" + name
+        return root.rstrip("/") + "/" + (quote(name) if _is_http(root) else name)
     path = os.path.join(root, name)
     if os.path.islink(path) and not Path(path).resolve().is_relative_to(Path(root).resolve()):
         raise BadRow(f"{name!r} is a link out of {root}.")
@@ -87,7 +110,7 @@ def stamp(path: str) -> str:
     return f"{found.st_size}:{found.st_mtime_ns}"
 
 
-def _files(folder: str, chain: frozenset[str]) -> Iterator[str]:
+def _files(folder: str, chain: frozenset[str]) -> Iterator[os.DirEntry[str]]:
     """Files below ``folder``, through linked folders too (a subset of classes is often made of links).
 
     ``chain``: the real folders on the way here; a link back to one of them is not followed.
@@ -98,34 +121,79 @@ def _files(folder: str, chain: frozenset[str]) -> Iterator[str]:
         raise HotlapError(f"{folder} cannot be listed: {err.strerror}.") from err
     for entry in entries:
         if not entry.is_dir():
-            yield entry.path
+            yield entry
         elif (real := os.path.realpath(entry.path)) not in chain:
             yield from _files(entry.path, chain | {real})
 
 
+def _list_here(root: str, every_kind: bool) -> list[str]:
+    if not Path(root).is_dir():
+        raise HotlapError(f"{root} is not a folder.", "Name a folder, a file, or a URL.")
+    found = []
+    for entry in _files(root, frozenset((os.path.realpath(root),))):
+        if not every_kind and not entry.is_file() and os.path.exists(entry.path):
+            raise HotlapError(f"{entry.path} is no file (a pipe, socket or device).", "Move it away, or remove it.")
+        found.append(os.path.relpath(entry.path, root))
+    return found
+
+
+def _lists_at_once(system: Any) -> bool:
+    """Whether the system has a way of its own to list all below a folder, as object stores have."""
+    from fsspec.asyn import AsyncFileSystem
+    from fsspec.spec import AbstractFileSystem
+
+    if isinstance(system, AsyncFileSystem):
+        return type(system)._find is not AsyncFileSystem._find
+    return type(system).find is not AbstractFileSystem.find
+
+
+def _walk(system: Any, folder: str) -> Iterator[str]:
+    """Paths of all files below ``folder``. fsspec's own walk leaves out a subfolder that cannot be listed."""
+    try:
+        entries = system.ls(folder, detail=True)
+    except Exception as err:  # as in read_file
+        raise _not_listed(system.unstrip_protocol(folder), err) from err
+    for entry in entries:
+        path = str(entry["name"])
+        below = path[len(folder.rstrip("/")) :].strip("/")
+        if entry["type"] != "directory":
+            yield path
+        elif below and "?" not in below and not {".", ".."} & set(below.split("/")):  # links of a server's page
+            yield from _walk(system, path)
+
+
+def _not_listed(place: str, err: Exception) -> HotlapError:
+    hint = f"Is the address right, and fsspec's package for it installed? {NETWORK}"
+    return HotlapError(f"{place} cannot be listed: {_reason(err)}.", hint)
+
+
+def _list_url(root: str) -> list[str]:
+    fsspec = _fsspec()
+    try:
+        system, base = fsspec.core.url_to_fs(root)
+        found = system.find(base) if _lists_at_once(system) else list(_walk(system, base))
+        found = found or ([base] if system.isfile(base) else [])
+    except HotlapError:
+        raise
+    except Exception as err:  # as in read_file
+        raise _not_listed(root, err) from err
+    names = [str(path)[len(base) :].lstrip("/") for path in found]
+    if _is_http(root):  # a server's page of a folder has links that sort it (?C=N;O=D)
+        names = [name for name in names if "?" not in name]
+    return names
+
+
 def list_all(root: str) -> list[str]:
     """Names of all files below ``root``, hidden ones too, sorted, ``/`` between folders; [""] where it is a file."""
-    if is_url(root):
-        fsspec = _fsspec()
-        try:
-            system, base = fsspec.core.url_to_fs(root)
-            found = [str(p)[len(base) :].lstrip("/") for p in system.find(base)]
-        except Exception as err:  # as in read_file
-            hint = f"Is the address right, and fsspec's package for it installed? {NETWORK}"
-            raise HotlapError(f"{root} cannot be listed: {str(err).rstrip('.') or type(err).__name__}.", hint) from err
-        if root.startswith("http"):  # a server's page of a folder has links that sort it (?C=N;O=D)
-            found = [name for name in found if "?" not in name]
-    else:
-        if not Path(root).is_dir():
-            raise HotlapError(f"{root} is not a folder.", "Name a folder, a file, or a URL.")
-        found = [os.path.relpath(path, root) for path in _files(root, frozenset((os.path.realpath(root),)))]
-    return sorted(found)
+    return sorted(_list_url(root) if is_url(root) else _list_here(root, every_kind=False))
 
 
 def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
-    """Names of the files below ``root`` with these suffixes; hidden ones (``._a.jpg``) are no samples."""
-    return [
-        name
-        for name in list_all(root)
-        if name.lower().endswith(suffixes) and not PurePosixPath(name).name.startswith(".")
-    ]
+    """Names of the files below ``root`` with these suffixes; hidden ones (``._a.jpg``) are no samples.
+
+    A pipe or device of such a name is among them: as a row that cannot be packed.
+    """
+    names = _list_url(root) if is_url(root) else _list_here(root, every_kind=True)
+    if _is_http(root):
+        names = [unquote(name) for name in names]
+    return sorted(n for n in names if n.lower().endswith(suffixes) and not PurePosixPath(n).name.startswith("."))

@@ -78,6 +78,10 @@ def _offsets(path: str) -> list[int]:
             raise HotlapError(f"{index} is no index of records: {err}.", _WITHOUT_INDEX) from err
         if not pairs:
             raise HotlapError(f"{index} is empty.", _WITHOUT_INDEX)
+        size = os.path.getsize(path)
+        for number, at in pairs:
+            if not 0 <= at < size:
+                raise HotlapError(f"{index}: record {number} is at byte {at} of a file of {size}.", _WITHOUT_INDEX)
         return [at for _, at in pairs]
     found, at, size = [], 0, os.path.getsize(path)
     with open(path, "rb") as file:

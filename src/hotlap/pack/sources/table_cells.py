@@ -9,7 +9,22 @@ import numpy as np
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.files import ImageReader
 
-__all__ = ["cell", "image_bytes"]
+__all__ = ["cell", "image_bytes", "number_type"]
+
+
+def number_type(kind: Any) -> np.dtype[Any] | None:
+    """What a column of this Arrow type holds, in lists too; None where that is no numbers."""
+    import pyarrow as pa
+
+    while True:
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        elif hasattr(kind, "value_type"):  # lists of any kind, dictionaries
+            kind = kind.value_type
+        else:
+            break
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return np.dtype(kind.to_pandas_dtype()) if is_number else None
 
 
 def image_bytes(value: Any) -> bytes | None:
@@ -19,8 +34,9 @@ def image_bytes(value: Any) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
-def cell(name: str, value: Any, is_image: bool, image: ImageReader) -> dict[str, Any]:
-    """One cell. An image keeps its column's name."""
+def cell(name: str, value: Any, is_image: bool, image: ImageReader,
+         dtype: np.dtype[Any] | None = None) -> dict[str, Any]:  # fmt: skip
+    """One cell. An image keeps its column's name; numbers that lost their type on the way get it back."""
     content = image_bytes(value)
     if is_image:
         if content is None:
@@ -31,10 +47,15 @@ def cell(name: str, value: Any, is_image: bool, image: ImageReader) -> dict[str,
     if value is None:
         raise BadRow(f"column {name!r} is empty (null) here")
     if isinstance(value, list):
-        array = np.array(value)
+        try:
+            array = np.array(value)
+        except ValueError:  # lists of lists
+            array = np.array(None)
         if array.dtype == object:
-            raise BadRow(f"column {name!r} holds lists of differing length")
-        return {name: array}
+            raise BadRow(f"column {name!r} holds lists of differing length, or with empty (null) entries")
+        return {name: array if dtype is None or dtype == array.dtype else np.array(value, dtype)}
+    if isinstance(value, bool | int | float) and dtype is not None:
+        return {name: dtype.type(value)}
     if isinstance(value, str | bytes | bool | int | float | np.ndarray | np.generic):
         return {name: value}
     raise BadRow(f"column {name!r} holds {type(value).__name__}, which cannot be packed")

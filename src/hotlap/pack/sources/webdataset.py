@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from hotlap.pack.sources.contract import BadRow
-from hotlap.pack.sources.files import ImageReader, is_encoded
+from hotlap.pack.sources.files import ImageReader, check_names, is_encoded
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
 from hotlap.pack.sources.read import stamp
 from hotlap.records.errors import HotlapError
 
 __all__ = ["TarSource", "expand_braces"]
+
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+"""How files begin that gzip, bzip2, xz and zstd wrote."""
 
 
 def expand_braces(spec: str) -> list[str]:
@@ -37,6 +40,16 @@ def _is(suffix: str, known: tuple[str, ...]) -> bool:
     return f".{suffix.rsplit('.', 1)[-1]}" in known
 
 
+def _advice(path: str) -> str:
+    if not os.path.isfile(path):
+        return "Name files that are there: {0000..0003} stands for four of them."
+    with open(path, "rb") as file:
+        head = file.read(6)
+    if head.startswith(_PACKED):
+        return "Compressed tars must be unpacked first: the rows of others are read in place."
+    return "Is it whole, and a tar? Get or make it again."
+
+
 class TarSource:
     """Rows of one or more local tars; the headers are read once, the contents when asked for."""
 
@@ -49,6 +62,7 @@ class TarSource:
             self._index(number, path)
         if not self._rows:
             raise HotlapError(f"{spec} holds no files.")
+        check_names(spec, (key for key, _, _ in self._rows))
         self._seen: dict[tuple[int, str], int] = {}
         """Keys begin again in many a shard."""
         for index, (key, number, _) in enumerate(self._rows):
@@ -83,7 +97,8 @@ class TarSource:
                 end = tar.offset
             self._check_end(path, end)
         except (OSError, tarfile.TarError) as err:
-            raise HotlapError(f"{path} cannot be read: {err}.", "Compressed tars must be unpacked first.") from err
+            reason = (isinstance(err, OSError) and err.strerror) or err
+            raise HotlapError(f"{path} cannot be read: {reason}.", _advice(path)) from err
 
     @staticmethod
     def _check_end(path: str, end: int) -> None:

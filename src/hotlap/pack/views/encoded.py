@@ -78,7 +78,7 @@ class EncodedImages:
         """[height, width, 3]."""
         content = self._pack.memory.array[start : start + size].tobytes()
         try:
-            found = fast_jpeg(content, None)
+            found = fast_jpeg(content)
             return decode_image(content).transpose(1, 2, 0) if found is None else found
         except BadRow as err:
             raise HotlapError(f"Row {row} of column {self._name!r} cannot be decoded: {err.what}") from err

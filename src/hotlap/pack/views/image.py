@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from hotlap.pack import fused, kernel
@@ -54,6 +55,13 @@ class Image:
                                    ("layout", self.layout, ("nchw", "channels_last"))):  # fmt: skip
             if value not in known:
                 raise HotlapError(f"Image({what}={value!r}): it is {' or '.join(known)}.")
+        if not 0 <= self.flip <= 1:
+            raise HotlapError(f"Image(flip={self.flip!r}): it is a probability, from 0 to 1.")
+        for what, given in (("mean", self.mean), ("std", self.std)):
+            found = np.asarray(0.5 if given is None else given, np.float64)
+            if not np.isfinite(found).all() or (what == "std" and not found.all()):
+                raise HotlapError(f"Image({what}={given!r}): pixels become infinite or no numbers.",
+                                  "Give finite numbers, for std none of them 0.")  # fmt: skip
         if self.dtype == torch.uint8 and (self.mean is not None or self.std is not None):
             raise HotlapError("Image(dtype=uint8) cannot be normalised: do that on the device.")
         if pack.column(name).kind == "bytes":
