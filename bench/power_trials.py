@@ -76,6 +76,7 @@ class Simulated:
     cycle: Cycle = field(default_factory=Cycle)
     luck: dict[str, float] = field(default_factory=dict)
     lent_s: float = 0.0
+    one_at_a_time: bool = False
 
     def left_s(self, share: float = 1.0) -> float:
         """As in Session."""

@@ -91,6 +91,7 @@ class Clock:
     def __init__(self, left: float, may_lend: bool = False) -> None:
         self.left, self.may_lend = left, may_lend
         self.stage = ""
+        self.one_at_a_time = False
         self.discarded: list[str] = []
         self.cycle = Cycle()
 
@@ -155,9 +156,9 @@ def test_slow_steps_get_fewer_and_longer_launches() -> None:
     assert quick.least_s(session) == module.LEAST_S
     # three pairs of turns: three steps, one that a freeze cuts, the one it ends with, and every other time two drops
     assert slow.least_s(session) == pytest.approx(3 * 6.0 * (0.6 + 0.4))
-    assert slow.missing_s(session) == pytest.approx(2 * (slow.ready_s + slow.least_s(session)))
+    assert slow.missing_s(session) == pytest.approx(2 * (slow.ready_s(session) + slow.least_s(session)))
     cached = replace(slow, warm_steps=50)
-    assert cached.ready_s == pytest.approx(slow.ready_s + 50 * 0.4 - module.WARM_UP_S)
+    assert cached.ready_s(session) == pytest.approx(slow.ready_s(session) + 50 * 0.4 - module.WARM_UP_S)
     for _ in range(2):
         slow.add(trial(0.6, 0.4))
     assert slow.missing_s(session) == 0
@@ -179,7 +180,7 @@ def test_a_pair_that_took_longer_teaches_what_the_next_needs(monkeypatch: pytest
     told = Launches(trial(0.2, 0.1))
     least_s = told.least_s(cast(Session, clock))
     told.go_on(cast(Session, clock), cast(Any, lambda label, seed: label), 4, 0.97)
-    assert told.pair_s(cast(Session, clock)) == pytest.approx(told.ready_s + 2 * least_s + 20.0)
+    assert told.pair_s(cast(Session, clock)) == pytest.approx(told.ready_s(cast(Session, clock)) + 2 * least_s + 20.0)
     assert asked[2].seconds == pytest.approx(2 * least_s), "lent, and longer than the one in which too few counted"
     found = told.trial().interval
     assert found is not None and found.launches == 3

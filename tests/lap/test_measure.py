@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from hotlap.lap.measure import LONG_SHARE, WINDOWS, Question, _seconds, windows_of
+from hotlap.lap import measure as module
+from hotlap.lap.measure import LONG_SHARE, WINDOWS, Question, _seconds, measure, windows_of
 from hotlap.proof.speedup import MIN_PAIRS
 from hotlap.records.rows import Step
+from hotlap.records.trials import Trial
 from hotlap.testing.timelines import TimelineBuilder
 from hotlap.trial.pauses import Cycle
 
@@ -46,3 +48,40 @@ def test_windows_are_whole_cycles_of_the_scripts_pauses_and_there_is_time_for_th
     assert windows_of(cast(Any, SimpleNamespace(cycle=NONE)), whole=True).min_pairs == MIN_PAIRS
     pairs_s = WINDOWS.min_pairs * (2 * (21 + 2) + WINDOWS.drop_steps) * 0.2
     assert seconds(0.02, cycle=Cycle(21, 4.2)) == pytest.approx(pairs_s, rel=0.05)
+
+
+FULL = "out of memory: torch.OutOfMemoryError: CUDA out of memory"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "tried", "after", "reason"),
+    [
+        ([FULL, ""], [False, True], True, ""),
+        (["the baseline: " + FULL, ""], [False, True], True, ""),
+        ([FULL, FULL], [False, True], False, FULL),  # the lever itself needs too much
+        (["crashed with exit code 1"], [False], False, "crashed with exit code 1"),
+        ([""], [False], False, ""),
+    ],
+)
+def test_two_that_do_not_fit_into_memory_run_one_at_a_time_from_there_on(
+    reasons: list[str], tried: list[bool], after: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    seen: list[bool] = []
+    ended: list[tuple[Any, ...]] = []
+    session: Any = SimpleNamespace(
+        one_at_a_time=False, folder=SimpleNamespace(write=lambda *_: None), listener=SimpleNamespace(line=lines.append),
+        stop_all_but=lambda *arms: ended.append(arms), grow=lambda seconds: True,
+    )  # fmt: skip
+
+    def compared(session: Any, *_: Any) -> Trial:
+        seen.append(session.one_at_a_time)
+        why = reasons[len(seen) - 1]
+        return Trial("x", {}, "failed" if why else "measured", why)
+
+    monkeypatch.setattr(module, "_compared", compared)
+    arm: Any = SimpleNamespace(spec=SimpleNamespace(name="x"))
+    assert measure(session, arm, arm, Question("x", 1.0)).reason == reason
+    assert seen == tried and session.one_at_a_time is after
+    assert bool(lines) is after and (not after or "do not fit into memory" in lines[0])
+    assert ended == ([()] if len(tried) == 2 else [])

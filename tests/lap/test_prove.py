@@ -8,9 +8,13 @@ from typing import Any, cast
 
 import pytest
 
+from hotlap.lap import control as control_module
 from hotlap.lap import prove as module
-from hotlap.lap.prove import _over_all, _roof_again, _share_of_roof
+from hotlap.lap.control import Control
+from hotlap.lap.launches import Launches
+from hotlap.lap.prove import _judged, _over_all, _roof_again, _share_of_roof
 from hotlap.records.findings import Roof
+from hotlap.records.plan import Move
 from hotlap.records.trials import Trial
 from hotlap.testing.lever_kit import findings_of
 
@@ -51,3 +55,65 @@ def test_a_plan_that_is_faster_than_the_roof_raises_it() -> None:
     assert known.throughput.samples_per_s is not None
     assert raised.samples_per_s == pytest.approx(known.throughput.samples_per_s * 1.8)
     assert _over_all(known, None, None, 1.2).roof == known.roof, "it is below it"
+
+
+class Again:
+    """A session whose unmodified script, launched again, has these losses."""
+
+    def __init__(self, losses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.options = SimpleNamespace(margin=None)
+        self.one_at_a_time, self.on_progress, self.stage = False, None, ""
+        self.asked: list[tuple[int, int]] = []
+        self.discarded = 0
+        monkeypatch.setattr(control_module, "run_until", self._run)
+        monkeypatch.setattr(control_module, "losses", lambda arm: losses)
+
+    def arm(self, name: str, seed_offset: int, replay_batches: int) -> tuple[str, int]:
+        return name, seed_offset
+
+    def _run(self, arm: tuple[str, int], budget: Any, steps: int, on_progress: Any) -> None:
+        self.asked.append((arm[1], steps))
+
+    def discard(self, arm: Any) -> None:
+        self.discarded += 1
+
+
+def of_bits(seeds: int, differ: int | None) -> tuple[Any, Launches]:
+    """A plan that promises bits, and its losses: with seed ``differ`` they differ from step 12 on."""
+
+    def pair(seed: int) -> Trial:
+        base = [1.0 / (step + 1 + seed) for step in range(40)]
+        plan = [value * (1.001 if seed == differ and step >= 12 else 1.0) for step, value in enumerate(base)]
+        return Trial("proof", {}, "measured", losses={"baseline": base, "candidate": plan})
+
+    launches = Launches(pair(0))
+    for seed in range(1, seeds):
+        launches.add(pair(seed))
+    return SimpleNamespace(moves=[Move("cache-decode", {}, "bits")], replayed=False), launches
+
+
+def test_bits_that_differ_refute_a_plan_where_the_script_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, launches = of_bits(4, differ=2)
+    session: Any = Again([1.0 / (step + 3) for step in range(13)], monkeypatch)
+    control = Control(session)
+    for _ in range(2):
+        quality = _judged(session, state, launches, control).quality
+        assert (quality.verdict, quality.kind, quality.first_difference) == ("refuted", "bits", 12)
+    assert session.asked == [(2, 13)] and session.discarded == 1, "asked once, with the seed at which they differ"
+
+
+def test_bits_are_not_asked_of_a_script_that_does_not_repeat_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, launches = of_bits(4, differ=1)
+    session: Any = Again([0.5, 0.4], monkeypatch)
+    control = Control(session)
+    for _ in range(2):
+        proof = _judged(session, state, launches, control)
+        assert proof.quality.kind == "non-inferior" and proof.quality.verdict == "proved"
+        assert proof.notes == [control.note] and "differ from step 1 on" in control.note
+    assert session.asked == [(1, 13)]
+
+
+def test_nothing_is_launched_again_where_bits_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, launches = of_bits(3, differ=None)
+    session: Any = Again([], monkeypatch)
+    assert _judged(session, state, launches, Control(session)).quality.verdict == "proved" and session.asked == []

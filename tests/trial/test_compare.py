@@ -41,6 +41,22 @@ def test_the_candidate_may_be_the_first(make_arm: MakeArm) -> None:
     assert seen[0].arm == "faster" and trial.interval is not None and trial.interval.ratio > 1.3
 
 
+def test_arms_that_do_not_fit_into_memory_together_run_one_at_a_time(make_arm: MakeArm) -> None:
+    baseline, candidate = make_arm("baseline", step_s=0.02), make_arm("faster", step_s=0.005)
+    beside: list[bool] = []
+
+    def look(progress: Progress) -> None:
+        beside.append(baseline.alive and candidate.alive)
+
+    budget = dataclasses.replace(QUICK, one_at_a_time=True)
+    trial = compare(baseline, candidate, budget, mean_ratio, look)
+    assert trial.status == "measured" and trial.interval is not None and trial.interval.ratio > 1.3
+    assert beside and not any(beside)
+    assert [w.arm for w in trial.windows][:4] == ["baseline", "candidate", "candidate", "baseline"]
+    assert set(trial.startup_s) == {"baseline", "candidate"} and len(baseline.thaws) >= 2
+    assert all(w.dropped is None for w in trial.windows[:4])
+
+
 def test_a_step_that_compiles_takes_nothing_from_the_warm_up(make_arm: MakeArm) -> None:
     baseline, candidate = (
         make_arm("baseline", step_s=0.01),

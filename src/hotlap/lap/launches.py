@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from hotlap.lap.measure import Question, measure, windows_of
+from hotlap.lap.one_at_a_time import launches_per_trial
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
@@ -61,6 +62,8 @@ class Launches:
     """Per pair of launches after the first: the losses of each arm's steps."""
     samples: list[dict[str, list[int]]] = field(default_factory=list)
     """Per pair of launches after the first: the samples of these steps."""
+    seeds: list[int] = field(default_factory=list)
+    """Per pair of launches after the first, as ``losses``: its seed."""
     notes: list[str] = field(default_factory=list)
     begun: int = 1
     per_sample: bool = False
@@ -79,11 +82,11 @@ class Launches:
     def __post_init__(self) -> None:
         self.windows = list(self.first.windows)
 
-    @property
-    def ready_s(self) -> float:
-        """From the launch of a pair until both arms are warm."""
+    def ready_s(self, session: Session) -> float:
+        """From the launch of a pair until both arms are warm; as often as that takes launches."""
         caches_s = max(0.0, self.warm_steps * self._step_s("candidate") - WARM_UP_S)
-        return 2 * (max([START_S, *self.first.startup_s.values()]) + WARM_UP_S) + caches_s
+        pair_s = 2 * (max([START_S, *self.first.startup_s.values()]) + WARM_UP_S) + caches_s
+        return launches_per_trial(session) * pair_s
 
     def _step_s(self, arm: str) -> float:
         return statistics.median([w.steady_s for w in self.first.windows if w.arm == arm and w.steps] or [0.0])
@@ -96,7 +99,7 @@ class Launches:
 
     def pair_s(self, session: Session) -> float:
         """What a pair of launches takes at least, with what earlier ones took beyond that."""
-        return self.ready_s + self.least_s(session) + self._late_s
+        return self.ready_s(session) + self.least_s(session) + self._late_s
 
     def missing_s(self, session: Session) -> float:
         """Seconds that the launches take which are still needed, before how launches differ can be told."""
@@ -118,7 +121,7 @@ class Launches:
             if more == 0:
                 self.notes.append(f"{self.begun} of {pairs} pairs of launches: the budget had no time for more")
                 return
-            seconds = min(MOST_S, session.left_s(share) / more - self.ready_s - self._late_s)
+            seconds = min(MOST_S, session.left_s(share) / more - self.ready_s(session) - self._late_s)
             session.stage = f"{self.name}: launch {self.begun + 1} of {pairs}"
             arms = {label: make(label, self.begun) for label in ("baseline", "candidate")}
             question = Question(
@@ -127,7 +130,7 @@ class Launches:
             )  # fmt: skip
             try:
                 trial = measure(session, arms["baseline"], arms["candidate"], question)
-                self._late_s = max(self._late_s, trial.wall_s - seconds - self.ready_s)
+                self._late_s = max(self._late_s, trial.wall_s - seconds - self.ready_s(session))
                 self.add(trial)
             finally:
                 for arm in arms.values():
@@ -166,6 +169,7 @@ class Launches:
             return
         self.windows += [replace(window, launch=launch) for window in trial.windows]
         self.losses.append(trial.losses)
+        self.seeds.append(launch)
         self.samples.append(trial.loss_samples)
 
     def trial(self) -> Trial:

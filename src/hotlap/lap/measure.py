@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hotlap.lap import one_at_a_time
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import LEVEL, MIN_PAIRS, STEERING_LEVEL, ratio_interval
@@ -30,6 +31,8 @@ WINDOWS = Budget(window_s=0.6, window_steps=3, drop_steps=2, min_pairs=4, warmup
 """Many short windows rather than a few long ones: pairs that lie close in time share their noise."""
 
 
+ALONE_WINDOW_S = 2.0
+"""Shortest window where each two take a launch: those take so long that longer windows cost little."""
 LONG_SHARE = 0.4
 """Of the budget that is left, what one comparison of slow steps may take."""
 
@@ -60,7 +63,24 @@ class Question:
 
 
 def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question) -> Trial:
-    """Alternate the two arms until the question is answered or its time is spent, and write the trial down."""
+    """Alternate the two arms until the question is answered or its time is spent, and write the trial down.
+
+    Where both do not fit into memory, they run one at a time, in this trial and in all that follow.
+    """
+    trial = _compared(session, incumbent, candidate, question)
+    if not session.one_at_a_time and one_at_a_time.lacked_memory(trial):
+        one_at_a_time.switch_to(session)
+        alone = _compared(session, incumbent, candidate, question)
+        if one_at_a_time.lacked_memory(alone):
+            one_at_a_time.leave(session)
+        else:
+            one_at_a_time.tell(session)
+            trial = alone
+    session.folder.write(f"trials/{candidate.spec.name}.json", trial)
+    return trial
+
+
+def _compared(session: Session, incumbent: Arm, candidate: Arm, question: Question) -> Trial:
     without = question.without
     unknown: list[str] = []
     level = LEVEL if question.whole else STEERING_LEVEL
@@ -79,6 +99,9 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     windows = windows_of(session, whole=question.whole)
     if session.machine.accelerators:  # after a thaw the host is through its first steps before the device is
         windows = replace(windows, drop_steps=TRIAL_AHEAD + 1)
+    if session.one_at_a_time:
+        windows = replace(windows, window_s=ALONE_WINDOW_S, one_at_a_time=True)
+        session.stop_all_but(incumbent, candidate)
     trial = compare(
         incumbent,
         candidate,
@@ -101,9 +124,7 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
     if candidate.spec.lever is not None and trial.status == "measured" and trial.changes <= 0:
         why = "nothing that it could change came up during the trial"
         trial = replace(trial, status="no-effect", reason=why, interval=None)
-    trial = replace(trial, id=question.name, setting=dict(question.setting))
-    session.folder.write(f"trials/{candidate.spec.name}.json", trial)
-    return trial
+    return replace(trial, id=question.name, setting=dict(question.setting))
 
 
 def windows_of(session: Session, *, whole: bool) -> Budget:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.caches import REPLAY_BATCHES, warm_steps
+from hotlap.lap.control import Control
 from hotlap.lap.incumbent import Search
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.roof import measure_roof
 from hotlap.lap.session import Session
 from hotlap.proof.equal_samples import Equal, at_equal_samples
+from hotlap.proof.same import first_difference
 from hotlap.proof.verdict import prove, strictness
 from hotlap.records.findings import Finding, Findings, Roof
 from hotlap.records.proof import Proof, Quality
@@ -43,26 +45,33 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     session.discard(state.incumbent)
     first = rediagnose(session, baseline.arm)
     session.discard(baseline.arm)
-    _launch_again(session, state, launches)
+    control = Control(session, REPLAY_BATCHES if state.replayed else 0)
+    _launch_again(session, state, launches, control)
     trial = launches.trial()
     session.folder.write("trials/proof.json", trial)
     ratio = trial.interval.ratio if trial.interval is not None else state.cumulative
     findings = _over_all(baseline.findings, first, roof, ratio)
-    equal = _compared(state, launches)
-    curves = equal.curves
     now = findings.throughput.samples_per_s
-    proof = prove(
-        trial,
-        state.moves,
-        curves["baseline"],
-        curves["candidate"],
-        margin_frac=session.options.margin,
-        samples_per_s=None if now is None else now * ratio,
-        roof_share=_share_of_roof(baseline.findings.roof, roof, ratio),
-    )
+    per_s, share = None if now is None else now * ratio, _share_of_roof(baseline.findings.roof, roof, ratio)
+    proof = replace(_judged(session, state, launches, control, trial), samples_per_s=per_s, roof_share=share)
     if knobs:
-        proof = _told_in_samples(proof, equal)
+        proof = _told_in_samples(proof, _compared(state, launches))
     return proof, trial, findings
+
+
+def _judged(session: Session, state: Search, launches: Launches, control: Control, trial: Trial | None = None) -> Proof:
+    """The proof so far. Bits that differ count only where the unmodified script repeats its own."""
+    curves = _compared(state, launches).curves
+    base, plan, margin = curves["baseline"], curves["candidate"], session.options.margin
+    proof = prove(trial, state.moves, base, plan, margin)
+    if proof.quality.kind != "bits" or proof.quality.verdict != "refuted":
+        return proof
+    pairs = zip(_told(state, launches), base, plan, strict=True)
+    seed, first, other = next(found for found in pairs if first_difference(*found[1:]) is not None)
+    if not control.differs(seed, first, other):
+        return proof
+    proof = prove(trial, state.moves, base, plan, margin, repeats=False)
+    return replace(proof, notes=[*proof.notes, control.note])
 
 
 def _roof_again(session: Session, baseline: Baseline, state: Search, launches: Launches) -> Roof | None:
@@ -99,7 +108,7 @@ def nothing_changed() -> Proof:
     return Proof(Interval(1.0, 1.0, 1.0, 1.0), quality, claimed=False)
 
 
-def _launch_again(session: Session, state: Search, launches: Launches) -> None:
+def _launch_again(session: Session, state: Search, launches: Launches, control: Control) -> None:
     """More pairs of launches, a seed for each. Where the plan's cache was warmed on replayed batches, both arms replay
     them, so that their losses can be compared."""
     replay = REPLAY_BATCHES if state.replayed else 0
@@ -113,8 +122,7 @@ def _launch_again(session: Session, state: Search, launches: Launches) -> None:
         curves = _compared(state, launches).curves
         if len(curves["baseline"]) < WORSE_IN or strictness(state.moves) == "goal":
             return False
-        proof = prove(None, state.moves, curves["baseline"], curves["candidate"], session.options.margin)
-        return proof.quality.verdict == "refuted"
+        return _judged(session, state, launches, control).quality.verdict == "refuted"
 
     launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, worse)
     launches.decide(session, arm, LAUNCHES_UNTIL, worse)
@@ -128,17 +136,25 @@ def _compared(state: Search, launches: Launches) -> Equal:
     return Equal(curves)
 
 
+def _told(state: Search, launches: Launches) -> list[int]:
+    """The seeds of the pairs of launches whose losses were seen in both arms. The first pair tells nothing when only
+    its candidate replayed."""
+    pairs = zip([0, *launches.seeds], [launches.first.losses, *launches.losses], strict=True)
+    told = [seed for seed, pair in pairs if pair.get("baseline") and pair.get("candidate")]
+    return [seed for seed in told if seed or not state.replayed]
+
+
 def _loss_curves(state: Search, launches: Launches) -> dict[str, list[list[float]]]:
-    """Per arm one loss curve per seed. The first pair of launches tells nothing when only its candidate replayed."""
-    pairs = launches.losses if state.replayed else [launches.first.losses, *launches.losses]
-    told = [pair for pair in pairs if pair.get("baseline") and pair.get("candidate")]
+    """Per arm one loss curve for each of these seeds."""
+    by_seed = dict(zip([0, *launches.seeds], [launches.first.losses, *launches.losses], strict=True))
+    told = [by_seed[seed] for seed in _told(state, launches)]
     return {label: [pair[label] for pair in told] for label in ("baseline", "candidate")}
 
 
 def _loss_samples(state: Search, launches: Launches) -> dict[str, list[list[int]]]:
     """The samples of the steps of :func:`_loss_curves`."""
-    pairs = launches.samples if state.replayed else [launches.first.loss_samples, *launches.samples]
-    told = [pair for pair in pairs if pair.get("baseline") and pair.get("candidate")]
+    by_seed = dict(zip([0, *launches.seeds], [launches.first.loss_samples, *launches.samples], strict=True))
+    told = [by_seed[seed] for seed in _told(state, launches)]
     return {label: [pair[label] for pair in told] for label in ("baseline", "candidate")}
 
 

@@ -10,16 +10,17 @@ from dataclasses import dataclass, field, replace
 from hotlap import __version__
 from hotlap.lap.in_flight import InFlight, Repeats
 from hotlap.lap.options import Listener, Options
-from hotlap.lap.seed_notes import failed, neighbours_note, past_notes, plan_notes, unmatched
+from hotlap.lap.seed_notes import cut_notes, end_notes, failed, neighbours_note, past_notes, plan_notes, unmatched
 from hotlap.lap.session import Session
 from hotlap.proof.verdict import strictness
 from hotlap.proof.what_more import what_more
-from hotlap.proof.whole_runs import Asked, Verdicts, conclude, diverged, hopeless, usable
+from hotlap.proof.whole_runs import Asked, Verdicts, conclude, diverged, hopeless
 from hotlap.records.machine import Machine
 from hotlap.records.origin import Origin
 from hotlap.records.plan import Plan
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.seed_proof import SeedProof, SeedRuns, Stop
+from hotlap.records.trials import OUT_OF_MEMORY
 from hotlap.trial.abreast import Ends, run_abreast
 from hotlap.trial.arm import Arm
 from hotlap.trial.arm_run import arm_run, windows
@@ -149,7 +150,7 @@ class _Prover:
             ends = run_abreast(
                 arms, request.stop, BUDGET, session.on_progress, look.decided, one_at_a_time=self.one_at_a_time
             )
-            if not self.one_at_a_time and any("out of memory" in end.reason for end in ends.ends.values()):
+            if not self.one_at_a_time and any(OUT_OF_MEMORY in end.reason for end in ends.ends.values()):
                 return None
             return self.collect(seed, command, arms, ends, session)
 
@@ -167,10 +168,10 @@ class _Prover:
             candidate=runs["candidate"],
             windows=windows(arms, ends.turns, ends.cycle.steps),
         )
-        for line in plan_notes(request.plan, arms["candidate"], found):
+        for line in [*plan_notes(request.plan, arms["candidate"], found), *end_notes(request.stop, arms, found)]:
             self.note(line)
         if request.metric is not None:
-            for line in past_notes(found):
+            for line in [*past_notes(found), *cut_notes(request.metric, arms)]:
                 self.note(line)
         if request.metric is not None and not self.seeds:
             for line in unmatched(request.metric, arms, found):
@@ -182,7 +183,7 @@ class _Prover:
     def enough(self, last: SeedRuns, found: Verdicts) -> bool:
         """Whether further seeds would change nothing."""
         n, planned = len(self.seeds), self.request.options.seeds
-        if not usable(last):
+        if not last.usable:
             broken = last.candidate.status == "failed"
             run = last.candidate if broken else last.baseline
             who = "the plan's run" if broken else "the unmodified script"
@@ -190,7 +191,7 @@ class _Prover:
         if n >= planned:
             return False
         why = ""
-        if last.candidate.status == "failed" and not usable(last):
+        if last.candidate.status == "failed" and not last.usable:
             why = "the plan breaks the script"
         elif diverged(last):
             why = "the plan's loss is no number any more"

@@ -27,7 +27,7 @@ from hotlap.trial.pauses import Cycle
 from hotlap.trial.progress import Progress
 from hotlap.trial.sandbox import Sandbox
 
-__all__ = ["Session", "validation_place", "waits_for"]
+__all__ = ["MOST_GROWN_S", "Session", "validation_place", "waits_for"]
 
 MOST_LENT = {"search": 0.4, "proof": 1.0}
 """Of the default budget: what :meth:`Session.lend` adds at most, for either. The search has an account of its own, so
@@ -56,6 +56,8 @@ class Session:
         """Of these, what a budget of our own has grown by, since a result lacked it, and for what."""
         self.cycle = Cycle()
         """Pauses that come round in the unmodified script."""
+        self.one_at_a_time = False
+        """Whether two arms do not fit into memory (lap/one_at_a_time)."""
         self.scratch = make_scratch()
         self.layers: Path | None = None
         self.sandbox = self._sandbox() if options.sandbox else None
@@ -106,6 +108,12 @@ class Session:
         fits = not self.options.budget_asked and self.budget_s < budget_s <= MOST_GROWN_S
         self.budget_s = budget_s if fits else self.budget_s
         return fits
+
+    def stop_all_but(self, *arms: Arm) -> None:
+        """End every other arm: it starts again when it is needed."""
+        for arm in self._arms:
+            if arm not in arms:
+                arm.stop()
 
     def lend(self, seconds: float, share: float = 1.0, to: str = "proof") -> None:
         """Grow the budget until ``seconds`` are left before ``share`` of it is spent, if it is ours (the user named

@@ -8,6 +8,7 @@ from hotlap.lap.baseline import Baseline
 from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
 from hotlap.lap.launches import START_S, WARM_UP_S
 from hotlap.lap.measure import LONG_SHARE, windows_of
+from hotlap.lap.one_at_a_time import launches_per_trial
 from hotlap.lap.prove import LAUNCHES_UNTIL
 from hotlap.lap.session import Session
 from hotlap.proof.speedup import MIN_LAUNCHES
@@ -76,11 +77,13 @@ def proof_budget_s(session: Session, baseline: Baseline) -> float:
 
 def least_trial_s(session: Session, baseline: Baseline) -> float:
     """What a trial of the search takes at least: the candidate's launch, its warm-up, the fewest windows that count."""
-    return _ready_s(session, baseline) + _least_windows_s(session, baseline)
+    launches = 2 * launches_per_trial(session) - 1
+    return launches * _ready_s(session, baseline) + _least_windows_s(session, baseline)
 
 
 def _least_proof_s(session: Session, baseline: Baseline) -> float:
-    launch_s = 2 * _ready_s(session, baseline) + _least_windows_s(session, baseline, whole=True)
+    starts = 2 * launches_per_trial(session)
+    launch_s = starts * _ready_s(session, baseline) + _least_windows_s(session, baseline, whole=True)
     return MIN_LAUNCHES * launch_s
 
 

@@ -17,6 +17,7 @@ from hotlap.lap.caches import REPLAY_BATCHES, WHOLE, needs_replay, relieved, war
 from hotlap.lap.headroom import too_full
 from hotlap.lap.incumbent import Guess, Search, keep
 from hotlap.lap.measure import Question, measure
+from hotlap.lap.one_at_a_time import launches_per_trial
 from hotlap.lap.session import Session, waits_for
 from hotlap.lap.slow_steps import least_trial_s
 from hotlap.lever.registry import levers
@@ -50,7 +51,8 @@ def expected_trial_s(
     """What a trial takes, where the caches of the plan so far and of what is wanted are warmed first."""
     moves = [*state.moves, *(as_move(c) for c in wanted)]
     caches_s = warm_steps(moves, state.findings) * state.findings.throughput.step_s
-    return max(baseline.start_s + WARM_UP_S + measure_s, least_trial_s(session, baseline)) + caches_s
+    starts_s = (2 * launches_per_trial(session) - 1) * (baseline.start_s + WARM_UP_S)
+    return max(starts_s + measure_s, least_trial_s(session, baseline)) + caches_s
 
 
 def lot(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -8,7 +8,7 @@ from hotlap.lever.contract import Gain
 from hotlap.plan.knobs import same_value
 from hotlap.plan.match import Candidate, Tried, canonical
 from hotlap.records.knob import Knob, Scalar
-from hotlap.records.trials import LeverResult
+from hotlap.records.trials import OUT_OF_MEMORY, LeverResult
 
 __all__ = ["knob_candidates", "left_out"]
 
@@ -60,7 +60,7 @@ def _worth(knob: Knob, results: Sequence[LeverResult]) -> list[Scalar]:
 
 
 def _out_of_memory(knob: Knob, results: Sequence[LeverResult]) -> float | None:
-    failed = [_number(r.setting["value"]) for r in results if r.id == knob.id and "out of memory" in r.reason]
+    failed = [_number(r.setting["value"]) for r in results if r.id == knob.id and OUT_OF_MEMORY in r.reason]
     return min((number for number in failed if number is not None), default=None)
 
 

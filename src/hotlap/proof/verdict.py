@@ -44,13 +44,14 @@ def prove(
     margin_frac: float | None = None,
     samples_per_s: float | None = None,
     roof_share: float | None = None,
+    repeats: bool = True,
 ) -> Proof:
     """The proof of a plan of ``moves``.
 
     ``trial``: unmodified script against the plan. ``baseline`` and ``candidate``: loss curves per seed, the same seeds
     in the same order (the baseline may have more); the trial's own losses stand in when these are empty. Moves that all
-    preserve bits owe equal bits; moves that draw other random numbers are judged unpaired. ``samples_per_s`` and
-    ``roof_share`` are carried into the document.
+    preserve bits owe equal bits, where the script ``repeats`` its own; moves that draw other random numbers are judged
+    unpaired. ``samples_per_s`` and ``roof_share`` are carried into the document.
     """
     interval = trial.interval if trial is not None else None
     notes: list[str] = [] if trial is None else list(trial.notes)
@@ -63,10 +64,10 @@ def prove(
         nothing = Quality("not proved", "none", "No move was kept: there is nothing to prove.")
         return Proof(interval, nothing, False, samples_per_s, roof_share, notes)
     preserves = strictness(moves)
-    if preserves == "bits":
+    if preserves == "bits" and repeats:
         quality = same_bits(baseline, candidate)
     else:
-        quality = judge(baseline, candidate, margin_frac, paired=preserves == "maths")
+        quality = judge(baseline, candidate, margin_frac, paired=preserves in ("bits", "maths"))
         asked = quality.verdict != "refuted" or preserves == "goal"  # worse at equal samples may still be sooner there
         if interval is not None and asked:
             quality = dataclasses.replace(quality, time_to_loss=time_to_loss(baseline, candidate, interval.ratio))

@@ -67,7 +67,7 @@ class _Comparison:
     def run(self) -> Trial:
         """The whole comparison."""
         try:
-            for number in (0, 1):
+            for number in (0,) if self.budget.one_at_a_time else (0, 1):
                 self.make_ready(design.order(number, self.budget.candidate_first))
             self.alternate()
         except ArmEnded as ended:
@@ -124,6 +124,10 @@ class _Comparison:
             label = design.order(number, self.budget.candidate_first)
             try:
                 self.freeze_other(label)
+                if self.budget.one_at_a_time and not self.arms[label].alive:
+                    paused = time.monotonic()
+                    self.make_ready(label)
+                    until, latest = (at + time.monotonic() - paused for at in (until, latest))
                 self.turns.append(self.runner.turn(self.arms[label], label, latest, self.note()))
             except ArmEnded as ended:
                 if not ended.finished or not self.restarts[label] or time.monotonic() > until:
@@ -169,7 +173,11 @@ class _Comparison:
             self.neighbour_cores = max(self.neighbour_cores, bearable)
 
     def freeze_other(self, label: str) -> None:
-        self.arms["candidate" if label == "baseline" else "baseline"].freeze()
+        other = self.arms["candidate" if label == "baseline" else "baseline"]
+        if self.budget.one_at_a_time:
+            other.stop()
+        else:
+            other.freeze()
 
     def freeze_all(self) -> None:
         for arm in self.arms.values():
@@ -200,7 +208,12 @@ class _Comparison:
     def why(self, ended: ArmEnded) -> str:
         """The reason of a failed trial."""
         reason = ended.reason
-        if ended.finished:
+        windows = self.windows()
+        loaded = sum((w.dropped or "").startswith("neighbour load") for w in windows)
+        if ended.finished and loaded:
+            reason += f"; {loaded} of {len(windows)} windows were dropped: neighbour load,"
+            reason += f" so only {design.counted_pairs(windows)} {TOO_FEW}"
+        elif ended.finished:
             turn_steps = self.budget.window_steps + self.budget.drop_steps + 2
             least_s = self.budget.warmup_least_s + self.budget.min_pairs * self.budget.window_s
             reason += f"; a comparison needs at least {self.budget.warmup_steps + self.budget.min_pairs * turn_steps}"
