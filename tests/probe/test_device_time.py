@@ -58,6 +58,7 @@ class Device:
         return True
 
     is_initialized = is_available
+    CUDAGraph = type("CUDAGraph", (), {name: lambda self: None for name in ("capture_begin", "capture_end", "replay")})
 
     def current_stream(self, index: int | None) -> Any:
         return "stream of", index
@@ -180,7 +181,7 @@ def test_a_loss_that_is_gone_leaves_the_others(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_copy_that_still_goes_on_is_left_out(script: Script) -> None:
-    steps = script.rec.on_step_end[0].__self__  # type: ignore[attr-defined]
+    steps = script.rec.on_step_end[-1].__self__  # type: ignore[attr-defined]
     first, begun, ended, last, copy, copied = (steps._record() for _ in range(6))
     script.device.behind = 2
     steps._read((1, 0, first, None), (2, 0, last, [("forward", begun, ended), ("h2d", copy, copied)]))
@@ -245,7 +246,8 @@ def test_the_writer_leaves_what_is_pending_and_gives_it_up_at_the_end(
 def test_without_cuda_nobody_asks_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     built = SimpleNamespace(cuda=SimpleNamespace(is_built=lambda: True))
-    cuda = SimpleNamespace(is_initialized=lambda: False, is_available=lambda: asked.append("driver"))
+    cuda = SimpleNamespace(is_initialized=lambda: False, is_available=lambda: asked.append("driver"),
+                           CUDAGraph=Device.CUDAGraph)  # fmt: skip
     undo = Undo()
     fake: Any = SimpleNamespace(cuda=cuda, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
                                 backends=built)  # fmt: skip
@@ -255,3 +257,22 @@ def test_without_cuda_nobody_asks_for_a_device(monkeypatch: pytest.MonkeyPatch) 
     rec.sign_of_training()
     assert torch.ones(2).to(torch.float64).dtype == torch.float64
     assert rec.pending() is None and asked == [] and undo.undo_all() == []
+
+
+def test_the_replay_of_a_whole_captured_step_is_a_step_and_of_a_part_is_none(script: Script) -> None:
+    whole, part = script.device.CUDAGraph(), script.device.CUDAGraph()
+    script.step()
+    script.device.capturing = True
+    whole.capture_begin()
+    script.step()
+    assert script.rec.pending() == 0, "nothing is asked of the device while it is captured"
+    whole.capture_end()
+    part.capture_begin()
+    part.capture_end()
+    script.device.capturing = False
+    for _ in range(3):
+        part.replay()
+        script.passes(7)
+        whole.replay()
+    assert script.rec.step_index == 5 and [row[2] for row in script.rec.steps[-3:]] == [7 * 10**6] * 3
+    assert script.rec.pending() != 0

@@ -16,6 +16,7 @@ from collections import deque
 from threading import get_ident
 from typing import Any
 
+from hotlap.probe import graph_replays
 from hotlap.probe.context import Context
 from hotlap.probe.device_phases import DevicePhases, Span
 from hotlap.probe.recorder import H2D
@@ -33,7 +34,7 @@ def install(ctx: Context) -> bool:
     torch = ctx.torch
     if not torch.backends.cuda.is_built():
         return False
-    steps = _DeviceSteps(ctx)
+    steps = _DeviceSteps(ctx, graph_replays.install(ctx))
     ctx.rec.pending = steps.pending
     for name in ("to", "cuda"):
         ctx.undo.replace(torch.Tensor, name, _copy(ctx, steps.phases, getattr(torch.Tensor, name)))
@@ -73,7 +74,8 @@ def _copy(ctx: Context, phases: DevicePhases, original: Any) -> Any:
 class _DeviceSteps:
     """One event per step end; the time between two of them is what the device saw of a step."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, capturing: list[Any]) -> None:
+        self._capturing = capturing
         self._cuda = ctx.torch.cuda
         self._ctx = ctx
         self._flying: deque[tuple[int, int, Any, list[Span] | None]] = deque()
@@ -114,6 +116,8 @@ class _DeviceSteps:
         """The first step that the device has not ended, as far as events say; None: there is none. From any thread."""
         if not self._cuda.is_initialized():  # or in a forked child, which must not ask
             return None
+        if self._capturing:
+            return 0
         first = None
         for index, _, event, _ in reversed(list(self._flying)):
             if event.query():  # they end in the order in which they were recorded
