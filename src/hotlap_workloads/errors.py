@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
-    *("EXIT_FAILED", "EXIT_NAN", "EXIT_TERMINATED", "EXIT_USAGE"),
+    *("EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_NAN", "EXIT_TERMINATED", "EXIT_USAGE"),
     *("DataError", "SettingsError", "WorkloadError", "first_line"),
 ]
 
@@ -13,6 +13,8 @@ EXIT_USAGE = 2
 """The command line, a setting or a configuration file is wrong."""
 EXIT_NAN = 3
 """The loss was not a number."""
+EXIT_INTERRUPTED = 130
+"""Stopped by Ctrl-C (128 + 2)."""
 EXIT_TERMINATED = 143
 """Asked to stop by SIGTERM (128 + 15): a checkpoint was written, the same command goes on from it."""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hotlap_workloads.engine.overrides import parse_pairs
-from hotlap_workloads.errors import WorkloadError
+from hotlap_workloads.errors import EXIT_INTERRUPTED, WorkloadError
 from hotlap_workloads.session import Request, opened, settings_of_run
 
 __all__ = ["main"]
@@ -38,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkloadError as err:
         print(err, file=sys.stderr)
         return err.exit_code
+    except KeyboardInterrupt:
+        print("Stopped by Ctrl-C.", file=sys.stderr)
+        return EXIT_INTERRUPTED
     return 0
 
 

@@ -14,6 +14,7 @@ from hotlap_workloads.engine import random_state
 from hotlap_workloads.engine.batch_search import find_batch_size
 from hotlap_workloads.engine.config_file import Values, read_config
 from hotlap_workloads.engine.journal import SETTINGS
+from hotlap_workloads.engine.loader import loading
 from hotlap_workloads.engine.loop import Trainer
 from hotlap_workloads.engine.machine import (
     Machine,
@@ -29,6 +30,7 @@ from hotlap_workloads.engine.ranks import Ranks, joined
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Context, Workload
 from hotlap_workloads.errors import SettingsError, WorkloadError
+from hotlap_workloads.parts.writing import writing
 
 __all__ = ["Request", "opened", "settings_of", "settings_of_run"]
 
@@ -103,9 +105,9 @@ def settings_of_run(request: Request) -> EngineSettings:
 def opened(request: Request, settings: EngineSettings, say: Callable[[str], None]) -> Iterator[Trainer]:
     """The trainer, with data read and model made. Ranks leave their group at the end."""
     machine = read_machine()
+    _check_folders(request)
     apply_process_wide(settings)
-    request.out.mkdir(parents=True, exist_ok=True)
-    with joined(machine.gpu and settings.device != "cpu") as ranks:
+    with loading(), joined(machine.gpu and settings.device != "cpu") as ranks:
         context = Context(
             pick_device(settings, machine, ranks.local),
             request.out,
@@ -121,6 +123,21 @@ def opened(request: Request, settings: EngineSettings, say: Callable[[str], None
             context.say(f"The largest batch that fits is {settings.batch_size}.")
         random_state.seed_all(settings.seed + 1_000_003 * ranks.rank)
         yield Trainer(request.workload, task, settings, context)
+
+
+def _check_folders(request: Request) -> None:
+    """Before anything is read or written: data that are there, and a folder for this workload's run."""
+    if request.data is not None and not request.data.is_dir():
+        what = "is no folder" if request.data.exists() else "does not exist"
+        raise SettingsError(f"--data {request.data} {what}.", "It names the folder of the data set.")
+    with writing(request.out, "--out names a folder to write in."):
+        request.out.mkdir(parents=True, exist_ok=True)
+    try:
+        values = json.loads((request.out / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a new folder, or a file cut short, which training writes anew
+        return
+    if isinstance(values, dict) and (held := values.get("workload", request.workload)) != request.workload:
+        raise SettingsError(f"{request.out} holds a run of {held}, not of {request.workload}.", "Name another --out.")
 
 
 def staged(data: Path | None, target: str, ranks: Ranks, say: Callable[[str], None]) -> Path | None:

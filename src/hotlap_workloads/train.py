@@ -17,7 +17,7 @@ from pathlib import Path
 from hotlap_workloads.catalogue import NAMES, listing
 from hotlap_workloads.engine.machine import read_machine
 from hotlap_workloads.engine.overrides import parse_pairs
-from hotlap_workloads.errors import EXIT_USAGE, WorkloadError
+from hotlap_workloads.errors import EXIT_INTERRUPTED, EXIT_USAGE, WorkloadError
 from hotlap_workloads.session import Request, opened, settings_of
 
 __all__ = ["main"]
@@ -65,6 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkloadError as err:
         print(err, file=sys.stderr)
         return err.exit_code
+    except KeyboardInterrupt:
+        print("Stopped by Ctrl-C.", file=sys.stderr)
+        return EXIT_INTERRUPTED
     return 0
 
 

@@ -22,7 +22,7 @@ def trial(low: float = 1.8, candidate: list[float] = CURVE) -> Trial:
 
 
 def test_equal_bits_are_proved_and_claimed() -> None:
-    proof = prove(trial(), [BITS], [CURVE], [CURVE], samples_per_s=900.0, roof_share=0.8)
+    proof = prove(trial(), [BITS], [CURVE], [CURVE])
     assert (proof.quality.verdict, proof.quality.kind, proof.claimed) == ("proved", "bits", True)
     assert loads(Proof, dumps(proof)) == proof
 

@@ -303,6 +303,12 @@ def test_a_pack_is_made_anew_when_the_photos_change(copy: Path, tmp_path: Path) 
     assert len(said) == 2 and PackedFaces(tmp_path / "a.pack").images([0]).shape == (1, 3, 48, 48)
 
 
+def few_trials(content: bytes) -> bytes:
+    images, same = pickle.loads(content)
+    begin = same.index(False) - 3
+    return pickle.dumps((images[2 * begin : 2 * begin + 12], same[begin : begin + 6]))
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -316,6 +322,19 @@ def test_a_pack_is_made_anew_when_the_photos_change(copy: Path, tmp_path: Path) 
             lambda d: (d / "ijbc/meta/x_name_5pts_score.txt").write_text("1.jpg" + " 1" * 11 + "\n"),
             "lacks 2.jpg and 118",
         ),
+        (
+            lambda d: (d / "ijbc/loose_crop/7.jpg").unlink(),
+            "tid_mid.txt: names .*loose_crop/7.jpg, which does not exist",
+        ),
+        (
+            rewrite("ijbc/meta/ijbc_template_pair_label.txt", lambda b: b"1 2 0\n"),
+            "label.txt: has 1 pairs of templates, 0 of them of one person",
+        ),
+        (
+            lambda d: [path.unlink() for path in (d / "tinyface/Gallery_Match").glob("1_*")],
+            "tinyface: has .* probes, and 1 persons of them are not in the gallery, the first is 1",
+        ),
+        (rewrite("made.bin", few_trials), "made.bin: has 6 trials, 3 of them of one person: too few for 10 folds"),
         (lambda d: shutil.rmtree(d / "tinyface/Probe"), "Probe: holds no photo"),
         (lambda d: (d / "tinyface/Probe/me.jpg").write_bytes(b"a"), "does not begin with the number of a person"),
         (

@@ -114,6 +114,26 @@ def test_wrong_weights_are_named(tmp_path: Path) -> None:
         make_teacher(other, NO_PHOTOS, context)
 
 
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ([1, 2], "holds a list, not the weights"),
+        ({"epoch": 3}, "holds a dict, not the weights"),
+        ({"objective": {"net.fc.weight": 3}}, "holds a dict, not the weights"),
+        ({0: torch.zeros(2)}, "holds a dict, not the weights"),
+        (torch.zeros(2), "holds a Tensor, not the weights"),
+    ],
+)
+def test_a_file_of_something_else_than_weights_is_named(tmp_path: Path, held: object, said: str) -> None:
+    torch.save(held, tmp_path / "list.pth")
+    with pytest.raises(DataError, match=rf"list\.pth: {said} of a network by name"):
+        make_teacher(
+            replace(TINY, teacher_weights=str(tmp_path / "list.pth")),
+            NO_PHOTOS,
+            Context(torch.device("cpu"), tmp_path),
+        )
+
+
 def test_names_are_those_of_insightface() -> None:
     """A sample of the keys of its backbone.pth."""
     with torch.device("meta"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from hotlap_workloads.engine.loader import ahead
+from hotlap_workloads.engine.loader import ahead, loading
+from hotlap_workloads.errors import WorkloadError
 
 
 def counted(made: list[int], count: int, broken: int = -1) -> Iterator[str]:
@@ -41,3 +43,15 @@ def test_an_epoch_that_is_left_early_leaves_no_thread() -> None:
     for _ in ahead(counted([], 100), 2):
         break
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("how", ["is killed by signal: Killed", "exited unexpectedly"])
+def test_a_loading_process_that_was_killed_is_told(how: str) -> None:
+    said = f"A loading process was ended from outside (DataLoader worker (pid 7) {how}). Mostly the memory was full"
+    with pytest.raises(WorkloadError, match=re.escape(said)), loading():
+        raise RuntimeError(f"DataLoader worker (pid 7) {how}.")
+
+
+def test_other_errors_beside_loading_are_as_they_were() -> None:
+    with pytest.raises(RuntimeError, match="shapes do not fit"), loading():
+        raise RuntimeError("shapes do not fit")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ from toy import Points, Toy, losses, trainer
 
 from hotlap_workloads.engine import batch_search
 from hotlap_workloads.engine.batch_search import find_batch_size
+from hotlap_workloads.engine.checkpoint import load, write
 from hotlap_workloads.engine.loop import Trainer
 from hotlap_workloads.engine.memory import largest_batch, lowered
 from hotlap_workloads.engine.optimise import load_optimizer
 from hotlap_workloads.engine.order import Position, RankBatches, Shuffled
 from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.engine.stop_signal import StopSignal
 from hotlap_workloads.errors import SettingsError, WorkloadError
 
 SMALL = EngineSettings(
@@ -165,11 +168,15 @@ def test_a_step_that_is_skipped_moves_no_centres(tmp_path: Path) -> None:
     assert (result.steps, result.skipped) == (6, 1) and made.stepper.objective.centres.tolist() == [5, 5]
 
 
-def test_a_group_wide_sigterm_leaves_the_loading_processes_to_the_training(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
+def test_a_group_wide_signal_leaves_the_loading_processes_to_the_training(
+    tmp_path: Path, number: signal.Signals, name: str
+) -> None:
     out, script = tmp_path / "run", tmp_path / "long.py"
     script.write_text(f"""
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background, which ignores it
 from hotlap_workloads.engine.settings import EngineSettings
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from toy import trainer
@@ -182,9 +189,9 @@ trainer(Path({str(out)!r}), settings).run()
     while not (metrics.exists() and metrics.read_text().count("\n") > 2):
         assert running.poll() is None and time.monotonic() < until
         time.sleep(0.05)
-    os.killpg(running.pid, signal.SIGTERM)
+    os.killpg(running.pid, number)
     error = running.communicate(timeout=60)[1]
-    assert "Stopped by SIGTERM after step" in error and (out / "checkpoint.pt").exists(), error
+    assert f"Stopped by {name} after step" in error and (out / "checkpoint.pt").exists(), error
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -207,7 +214,20 @@ def test_a_file_that_is_no_checkpoint_of_a_training_is_named(tmp_path: Path) -> 
         made.run()
 
 
-def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """As in the foreground, also where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "exit_code"), [(signal.SIGTERM, "SIGTERM", 143), (signal.SIGINT, "Ctrl-C", 130)]
+)
+def test_a_signal_saves_and_the_same_command_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ctrl_c: None, number: signal.Signals, name: str, exit_code: int
+) -> None:
     trainer(tmp_path / "whole", SMALL).run()
     plain = Points.__getitem__
     seen = []
@@ -215,16 +235,33 @@ def test_sigterm_saves_and_the_same_command_goes_on(tmp_path: Path, monkeypatch:
     def pull_the_plug(self: Points, draw: Any) -> Any:
         seen.append(draw)
         if len(seen) == 60:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
         return plain(self, draw)
 
     monkeypatch.setattr(Points, "__getitem__", pull_the_plug)
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(WorkloadError, match="Stopped by SIGTERM after step 8") as err:
+    before = signal.getsignal(number)
+    with pytest.raises(WorkloadError, match=f"Stopped by {name} after step 8") as err:
         trainer(tmp_path / "cut", SMALL).run()
-    assert err.value.exit_code == 143 and signal.getsignal(signal.SIGTERM) is before
+    assert err.value.exit_code == exit_code and signal.getsignal(number) is before
     trainer(tmp_path / "cut", SMALL).run()
     assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
+
+
+def test_a_second_ctrl_c_stops_at_once(ctrl_c: None, capfd: pytest.CaptureFixture[str]) -> None:
+    with StopSignal() as stop, pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.asked
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+    assert capfd.readouterr().err.count("Ctrl-C again stops at once") == 1
+
+
+def test_an_ignored_ctrl_c_stays_ignored(ctrl_c: None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with StopSignal() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not stop.asked
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_a_full_memory_lowers_the_batch_and_no_row_is_lost_or_read_twice(tmp_path: Path) -> None:
@@ -405,8 +442,70 @@ def test_a_kill_in_the_heavy_evaluation_loses_nothing_else(tmp_path: Path, monke
     assert "Going on after step 12." in again.lines
     assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
     kept = {name: (tmp_path / name / "metrics.jsonl").read_text() for name in ("whole", "cut")}
-    assert kept["whole"].count('"light"') == kept["cut"].count('"light"') == 6
+    assert kept["whole"].count('"light"') == 6 and kept["cut"].count('"light"') == 7  # that of step 12 came after it
     assert kept["whole"].count('"heavy"') == 1 and kept["cut"].count('"heavy"') == 0
+
+
+@pytest.mark.parametrize("end", [WorkloadError, KeyboardInterrupt])
+@pytest.mark.parametrize("stop", [6, 18])
+def test_what_ends_a_training_in_an_evaluation_costs_no_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[BaseException], stop: int
+) -> None:
+    """And the evaluation is made up for, before the next step: what a task keeps of it is in the next checkpoint."""
+    trainer(tmp_path / "whole", SMALL).run()
+
+    def ended(self: Toy, heavy: bool) -> dict[str, float]:
+        if made.position.step == stop:
+            raise end("no")
+        return plain(self, heavy)
+
+    plain = Toy.evaluate
+    made = trainer(tmp_path / "cut", SMALL)
+    with monkeypatch.context() as patch, pytest.raises(end):
+        patch.setattr(Toy, "evaluate", ended)
+        made.run()
+    again = trainer(tmp_path / "cut", SMALL)
+    again.run()
+    assert f"Going on after step {stop}." in again.lines
+    whole, cut = (
+        [(row["step"], row.get("loss"), row.get("light")) for row in map(json.loads, text.splitlines())]
+        for text in ((tmp_path / name / "metrics.jsonl").read_text() for name in ("whole", "cut"))
+    )
+    assert cut == whole
+
+
+def test_a_broken_checkpoint_does_not_push_out_the_one_before(tmp_path: Path) -> None:
+    trainer(tmp_path, replace(SMALL, epochs=1)).run()
+    (tmp_path / "checkpoint.pt").replace(tmp_path / "checkpoint.previous.pt")
+    (tmp_path / "checkpoint.pt").write_bytes(b"broken")
+    assert load(tmp_path, print) is not None and (tmp_path / "checkpoint.pt").exists(), "only a training sets it aside"
+    again = trainer(tmp_path, replace(SMALL, epochs=1))
+    again.run()
+    assert "It is kept as checkpoint.pt.broken." in again.lines
+    assert (tmp_path / "checkpoint.pt.broken").read_bytes() == b"broken"
+    (tmp_path / "checkpoint.pt").unlink()
+    assert load(tmp_path, print) is not None
+
+
+def test_a_kill_between_two_renames_loses_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"objective": {}, "optimizer": {}, "position": 1})
+    done: list[Path] = []
+
+    def killed(old: Path, new: Path) -> None:
+        if done:
+            raise KeyboardInterrupt
+        old.rename(new)
+        done.append(new)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", killed)
+        write(tmp_path, {"objective": {}, "optimizer": {}, "position": 2})
+    assert not (tmp_path / "checkpoint.pt").exists()
+    assert (load(tmp_path, print) or {})["position"] == 2
+    (tmp_path / "checkpoint.pt.new").write_bytes(b"half of it")
+    assert (load(tmp_path, print) or {})["position"] == 1
+    (tmp_path / "checkpoint.previous.pt").unlink()
+    assert load(tmp_path, print) is None, "the first one was never whole"
 
 
 def test_nothing_heavy_is_due_where_the_data_have_nothing_for_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from hotlap_workloads import train
+from hotlap_workloads import evaluate, train
 from hotlap_workloads.catalogue import NAMES, find_workload
 from hotlap_workloads.engine import machine as engine_machine
 from hotlap_workloads.engine.config_file import read_config
@@ -99,7 +100,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("change", "machine", "said"),
     [
-        ({"tf32": True}, P100, "Tesla P100 has no TF32. Use precision=fp16"),
+        ({"tf32": True}, P100, "Tesla P100 has no TF32. Set tf32=false; precision=fp16 is what is fast there"),
         ({"precision": "bf16"}, P100, "no bf16. Use precision=fp16"),
         ({"compile": True}, P100, "too old for Triton"),
         ({"precision": "fp16"}, CPU, "Use precision=bf16"),
@@ -152,8 +153,12 @@ def test_profiles_ask_every_machine_for_what_it_has(profile: str, machine: Machi
         (EngineSettings, {"weight_decay": math.nan}, "weight_decay=nan is no finite number"),
         (EngineSettings, {"betas": (0.9, math.nan)}, "betas=(0.9, nan) is no finite number"),
         (SpeakerSettings, {"eval_crops": 0}, "eval_crops=0 is less than 1"),
-        (SpeakerSettings, {"crop_s": 0.0}, "crop_s=0.0 is not above 0"),
-        (SpeakerSettings, {"eval_crop_s": -1.0}, "eval_crop_s=-1.0 is not above 0"),
+        (SpeakerSettings, {"crop_s": 0.0}, "crop_s=0.0 is too short"),
+        (
+            SpeakerSettings,
+            {"eval_crop_s": 0.024},
+            "is too short. A window of the front end takes 0.025 s",
+        ),
         (SpeakerSettings, {"rooms": -1}, "rooms=-1 is negative"),
         (TinySettings, {"dropout": 2.0}, "dropout=2.0 is not from 0 to below 1"),
         (FaceSettings, {"photos_per_identity": -1}, "photos_per_identity=-1 is negative"),
@@ -305,3 +310,56 @@ def test_nothing_is_compiled_where_no_compiler_is(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("CXX", cxx)
         assert compiled(EngineSettings(), cpu, 5).compile is found
         assert not compiled(EngineSettings(), P100, 5).compile, "not measured on a GPU"
+        asked = replace(EngineSettings(), compile=True)
+        check_machine(asked, A100)
+        with nullcontext() if found else pytest.raises(SettingsError, match="no-such-compiler is not found"):
+            check_machine(asked, cpu)
+
+
+@pytest.mark.parametrize("workload", ["anti_spoof", "tiny_detr"])
+def test_a_folder_of_another_workload_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workload: str
+) -> None:
+    (tmp_path / "settings.json").write_text('{"workload": "speaker_verify"}')
+    for data in ([], ["--data", str(tmp_path)]):
+        assert train.main([workload, "--out", str(tmp_path), *data]) == 2
+        assert f"holds a run of speaker_verify, not of {workload}. Name another --out." in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
+
+
+def test_made_data_of_another_workload_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "made_data/wav").mkdir(parents=True)
+    assert train.main(["tiny_detr", "--out", str(tmp_path)]) == 1
+    assert "made_data cannot be written: Directory not empty. Remove it, or name another" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["a_file", "a_file/below", "/proc/nope"])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str) -> None:
+    (tmp_path / "a_file").touch()
+    assert train.main(["speaker_verify", "--out", str(tmp_path / out)]) == 1
+    error = capsys.readouterr().err
+    assert f"{out} cannot be written" in error and error.endswith("--out names a folder to write in.\n")
+
+
+@pytest.mark.parametrize(("name", "said"), [("none", "does not exist"), ("a_file", "is no folder")])
+def test_data_that_are_not_there_are_named_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    (tmp_path / "a_file").touch()
+    command = ["speaker_verify", "--out", str(tmp_path / "out"), "--data", str(tmp_path / name)]
+    assert train.main(command) == 2
+    assert f"--data {tmp_path / name} {said}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[train.main, "tiny_detr"], [evaluate.main, "tiny_detr"]])
+def test_ctrl_c_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[Any]
+) -> None:
+    def pressed(request: Request, *rest: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    for module in (train, evaluate):
+        for name in ("settings_of", "settings_of_run"):
+            monkeypatch.setattr(module, name, pressed, raising=False)
+    assert command[0]([*command[1:], "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "Stopped by Ctrl-C.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.task import Context
-from hotlap_workloads.errors import DataError
+from hotlap_workloads.errors import DataError, SettingsError
 from hotlap_workloads.parts.audio_file import read_wave
 from hotlap_workloads.parts.crop import even_crops
 from hotlap_workloads.parts.trials import read_trials
@@ -29,6 +30,7 @@ from hotlap_workloads.speaker_verify.augment_batch import BatchAugment, _bank
 from hotlap_workloads.speaker_verify.augment_sample import SampleAugment
 from hotlap_workloads.speaker_verify.lists import read_train_list
 from hotlap_workloads.speaker_verify.made_data import make_data
+from hotlap_workloads.speaker_verify.model import SpeakerNet, samples_of
 from hotlap_workloads.speaker_verify.noises import find_noises
 from hotlap_workloads.speaker_verify.presets import PRESETS
 from hotlap_workloads.speaker_verify.settings import SpeakerSettings
@@ -106,6 +108,30 @@ def test_one_file_at_a_time_and_batched_evaluation_give_the_same_scores(made: Pa
     np.testing.assert_allclose(scores[1], pairs, atol=1e-6)
 
 
+def test_a_rank_without_a_share_changes_no_embedding(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More ranks than files: the last one has nothing to do, and takes what the others found."""
+    settings = replace(SpeakerSettings(), width=0.25, eval_crops=2, eval_crop_s=0.5, eval_batch_size=40, batch_size=8)
+    scorer = WORKLOAD.build(settings, Context(CPU, tmp_path, made)).scorer(False)
+    scorer.net.eval()
+    with torch.inference_mode():
+        alone = scorer.embeddings()
+        count = len(alone)
+        others = [([row], alone[row : row + 1]) for row in range(count)]
+        monkeypatch.setattr(Ranks, "gather", lambda ranks, mine: [*others, mine])
+        last = replace(scorer, ranks=Ranks(count, count + 1)).embeddings()
+    assert torch.equal(last, alone)
+
+
+@pytest.mark.parametrize("model", ["ResNetSE34L", "ResNetSE34V2"])
+def test_the_shortest_crops_pass_the_network(model: str) -> None:
+    settings = replace(SpeakerSettings(), width=0.25, model=model, crop_s=0.025, eval_crop_s=0.025, pooling="ASP")  # type: ignore[arg-type]
+    settings.check()
+    assert SpeakerNet(settings)(torch.randn(2, samples_of(0.025))).isfinite().all()
+    assert [samples_of(seconds) for seconds in (2.0, 2.015, 0.00001)] == [32_000, 32_240, 1]
+
+
 def test_augmentation_keeps_to_its_law(made: Path) -> None:
     """Both ways: a fifth stays as it was, and what is added lies as many dB below as it should."""
     files = find_noises(made / "musan", made / "rirs")
@@ -124,6 +150,13 @@ def test_augmentation_keeps_to_its_law(made: Path) -> None:
         assert below_db.min() > low_db - 0.1 and below_db.max() < high_db + 0.1 and np.ptp(below_db) > 5
 
 
+def test_kinds_are_chosen_without_a_look_at_the_device(made: Path) -> None:
+    """On the device "meta" there are shapes alone: nothing could be read from it."""
+    meta = torch.device("meta")
+    augment = BatchAugment(find_noises(made / "musan", made / "rirs"), 0.0, meta)
+    assert augment(torch.zeros(64, 8000, device=meta)).shape == (64, 8000)
+
+
 def test_rooms_by_fft_equal_convolution(made: Path) -> None:
     files = find_noises(made / "musan", made / "rirs")
     augment = BatchAugment(replace(files, rooms=files.rooms[:1]), 1.0, CPU)
@@ -139,6 +172,16 @@ def test_rooms_by_fft_equal_convolution(made: Path) -> None:
         ("train_list.txt", "a b c\n", "line 1 has 3 fields, not `speaker path`"),
         ("train_list.txt", "", "is empty"),
         ("train_list.txt", "made000 made000/00000.wav\n", "names one speaker alone"),
+        (
+            "train_list.txt",
+            "a made000/00000.wav\nb made001/99999.wav\n",
+            "train_list.txt: line 2 names .*99999.wav, which does not exist",
+        ),
+        (
+            "test_trials.txt",
+            "1 made000/00000.wav made000/99999.wav\n",
+            "line 1 names .*99999.wav, which does not exist",
+        ),
         ("val_trials.txt", "1 made000/00000.wav made000/99999.wav\n", "line 1 names .*99999.wav, which does not exist"),
         ("val_trials.txt", "2 made000/00000.wav made000/00001.wav\n", "line 1: the label is '2'"),
         ("val_trials.txt", "1 made000/00000.wav made000/00001.wav\n", "all of one kind"),
@@ -152,11 +195,9 @@ def test_wrong_lists_are_named(
     (tmp_path / "wav").symlink_to(made / "wav")
     (tmp_path / file).write_text(text)
     command = ["speaker_verify", "--data", str(tmp_path), "--out", str(tmp_path / "run"), "--set", "augment=none"]
-    assert train.main(command) == 1
+    assert train.main([*command, "--set", "heavy_every_epochs=1"]) == 1
     error = capsys.readouterr().err
     assert file in error
-    import re
-
     assert re.search(said, error), error
 
 
@@ -290,6 +331,31 @@ def test_published_batches_count_speakers(tmp_path: Path) -> None:
     s = settings_of(Request("speaker_verify", tmp_path, "slow", config=config), say=said.append)
     assert isinstance(s, SpeakerSettings)
     assert (s.batch_size, s.group, s.augment) == (400, 2, "none") and "are batch_size=400 here" in said[0]
+
+
+def test_arguments_of_the_published_trainer_are_translated(tmp_path: Path) -> None:
+    """Of 200 frames, it reads 200 hops of 10 ms and 15 ms more."""
+    config, said = tmp_path / "experiment.yaml", list[str]()
+    config.write_text("max_frames: 200\neval_frames: 400\nmixedprec: True\nscheduler: steplr\nmax_seg_per_spk: 500\n")
+    s = settings_of(Request("speaker_verify", tmp_path, "slow", config=config), Machine(2), say=said.append)
+    assert isinstance(s, SpeakerSettings)
+    assert (samples_of(s.crop_s), samples_of(s.eval_crop_s)) == (200 * 160 + 240, 400 * 160 + 240)
+    assert (s.precision, s.schedule) == ("bf16", "step")
+    assert said == ["max_seg_per_spk=500 is left out: an epoch has every utterance of every speaker once."]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("eval_frames: 0", "eval_frames=0 is not a number of frames of 10 ms"),
+        ("max_frames: long", "max_frames='long' is not a number of frames"),
+        ("scheduler: cycliclr", "scheduler='cycliclr' is not known here. steplr is"),
+    ],
+)
+def test_arguments_that_mean_nothing_here_are_named(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "experiment.yaml").write_text(line)
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        settings_of(Request("speaker_verify", tmp_path, "slow", config=tmp_path / "experiment.yaml"))
 
 
 def test_trials_may_lie_elsewhere(made: Path, tmp_path: Path) -> None:

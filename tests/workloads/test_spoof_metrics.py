@@ -85,6 +85,7 @@ def test_an_asv_system_that_leaves_nothing_to_win() -> None:
         ("- target high\n", "line 1: the score is 'high'"),
         ("- target nan\n", "line 1: the score is 'nan'"),
         ("- target 1\n- nontarget 0\n", "has no spoof trial"),
+        ("- target 1\n- nontarget 0\nA01 spoof -9\n", "a countermeasure has nothing to win: t-DCF is not defined"),
     ],
 )
 def test_wrong_asv_scores_are_named(tmp_path: Path, text: str, said: str) -> None:

@@ -28,6 +28,7 @@ from hotlap_workloads.engine.machine import Machine, check_machine
 from hotlap_workloads.engine.order import Draw, Position, RankBatches
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.task import Context
+from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.coco_json import read_coco
 from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
 from hotlap_workloads.tiny_detr.augment_batch import BatchAugment
@@ -316,6 +317,31 @@ def test_a_box_outside_its_image_stops_the_training_or_is_quarantined(
     listed = (tmp_path / "run/quarantine.txt").read_text()
     assert listed.count("\n") == 3 and "lies outside of the image" in listed
     assert "gone.jpg\tdoes not exist" in listed and "and its annotations are for" in listed
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("val", lambda d: d.update(annotations=[]), "has no objects to evaluate"),
+        ("val", lambda d: [a.update(iscrowd=1) for a in d["annotations"]], "has no objects to evaluate"),
+        ("test", lambda d: d.update(annotations=[]), "has no objects to evaluate"),
+        ("test", lambda d: d["images"][0].update(file_name="gone.jpg"), "names .*gone.jpg, which does not exist"),
+        ("test", lambda d: d["categories"][0].update(name="other"), "has the categories"),
+    ],
+)
+def test_a_json_of_an_evaluation_that_cannot_be_ends_no_epoch(
+    made: Path, tmp_path: Path, name: str, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    for path in made.glob("*.json"):
+        shutil.copy(path, tmp_path / path.name)
+    (tmp_path / "images").symlink_to(made / "images")
+    file = tmp_path / f"instances_{name}.json"
+    change(loaded := json.loads(file.read_text()))
+    file.write_text(json.dumps(loaded))
+    with pytest.raises(DataError, match=rf"instances_{name}\.json: {said}"):
+        built(tmp_path, tmp_path / "run", heavy_every_epochs=1.0)
+    if name == "test":
+        built(tmp_path, tmp_path / "run")
 
 
 def test_without_data_it_makes_its_own(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from PIL import Image
 
 from hotlap_workloads import train
 from hotlap_workloads.engine.order import Draw
+from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.twin_verify.album import Album
 from hotlap_workloads.twin_verify.augment import apply_looks, normalised
@@ -27,6 +28,7 @@ from hotlap_workloads.twin_verify.pixels import FromFiles, FromPack, pack_images
 from hotlap_workloads.twin_verify.settings import TwinSettings
 from hotlap_workloads.twin_verify.splits import drawn_split, read_people
 from hotlap_workloads.twin_verify.trials import make_trials
+from hotlap_workloads.twin_verify.workload import WORKLOAD
 
 S = TwinSettings(image_size=32, patch=8)
 
@@ -185,9 +187,13 @@ def with_shared_image(people: dict[str, list[str]]) -> dict[str, list[str]]:
         (
             "train_twin_pairs_infor.json",
             lambda d: [*d, ["made000a", "made99a"]],
-            "names the twin 'made99a', who has no images. The nearest is",
+            "train_twin_pairs_infor.json: names the twin 'made99a', who has no images. The nearest is",
         ),
-        ("train_twin_pairs_infor.json", lambda d: [*d, ["made000a", "made000a"]], "calls 'made000a' a twin of"),
+        (
+            "train_twin_pairs_infor.json",
+            lambda d: [*d, ["made000a", "made000a"]],
+            "infor.json: calls 'made000a' a",
+        ),
         ("train_twin_pairs_infor.json", lambda d: [*d, ["made000a", "made016a"]], "in different splits"),
         ("train_twin_pairs_infor.json", lambda d: [], "has no twins among the people to train on"),
         (
@@ -235,3 +241,40 @@ def test_without_files_of_splits_they_are_drawn(made: Path, tmp_path: Path) -> N
     who, splits = read_people(replace(S, image_folder="pictures", split=(0.5, 0.25, 0.25)), tmp_path)
     assert [len(splits[name]) for name in ("train", "val", "test")] == pytest.approx([26, 13, 13], abs=1)
     assert who.paths[0] == tmp_path / "pictures" / people["made000a"][0] and len(who.used()) == 52 * 8
+
+
+@pytest.mark.parametrize(
+    ("people", "images", "said"),
+    [
+        (1, 4, "5 pairs of one person and 0 of two"),
+        (0, 4, "0 pairs of one person and 0 of two"),
+        (4, 1, "0 pairs of one person and 0 of two"),
+    ],
+)
+def test_a_split_that_cannot_be_measured_is_named(people: int, images: int, said: str) -> None:
+    trials = make_trials(album(max(1, people), images, []), list(range(people)), 2, 0.3)
+    with pytest.raises(DataError, match=f"data: the split 'val' gives {said}: it takes both. It needs two people"):
+        trials.of_both_kinds(Path("data"), "val")
+
+
+@pytest.mark.parametrize(("split", "heavy_every_epochs"), [("val", 0.0), ("test", 1.0)])
+def test_a_split_that_cannot_be_measured_ends_no_epoch(
+    made: Path, tmp_path: Path, split: str, heavy_every_epochs: float
+) -> None:
+    for path in made.glob("*.json"):
+        shutil.copy(path, tmp_path / path.name)
+    (tmp_path / "images").symlink_to(made / "images")
+    for name, change in (("twin_pairs", lambda d: []), ("dataset", lambda d: dict([next(iter(d.items()))]))):
+        wrong(tmp_path, f"{split}_{name}_infor.json", change)
+    settings = replace(S, width=32, heads=4, mlp=32, sa_blocks=1, pwca_blocks=1)
+    context = Context(torch.device("cpu"), tmp_path / "run", tmp_path)
+    if split == "test":
+        WORKLOAD.build(settings, context)
+    with pytest.raises(DataError, match=f"the split '{split}' gives"):
+        WORKLOAD.build(replace(settings, heavy_every_epochs=heavy_every_epochs), context)
+
+
+@pytest.mark.parametrize("hint", ["Run optimize_data again.", "Remove it: the training makes it again."])
+def test_a_damaged_pack_says_who_makes_it(tmp_path: Path, hint: str) -> None:
+    with pytest.raises(DataError, match=f"is no whole pack: .*{hint}"):
+        FromPack(tmp_path, *([hint] if "optimize" in hint else []))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import torch
 from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.machine import Machine, check_machine
 from hotlap_workloads.engine.optimise import for_global_batch
+from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import SettingsError
 from hotlap_workloads.session import Request, settings_of
@@ -114,7 +116,7 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"tf32": True}, "Tesla P100 has no TF32. Use precision=fp16"),
+        ({"tf32": True}, "Tesla P100 has no TF32. Set tf32=false; precision=fp16 is what is fast there"),
         ({"precision": "bf16"}, "Tesla P100 has no bf16. Use precision=fp16"),
         ({"compile": True}, "too old for Triton. Use compile=false"),
     ],
@@ -197,6 +199,24 @@ def test_per_pair_and_once_give_the_same_scores(made: Path, tmp_path: Path) -> N
             scores.append(task.scorer(False).scores())
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
     assert np.std(scores[0]) > 100 * np.abs(scores[0] - scores[1]).max()
+
+
+@pytest.mark.parametrize("preset", ["slow", "fast"])
+def test_a_rank_without_a_share_changes_no_score(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preset: str
+) -> None:
+    """More ranks than images and trials: the last one has nothing to do, and takes what the others found."""
+    s = replace(PRESETS[preset].make(CPU), **SMALL, trials_per_image=1, eval_workers=0, eval_batch_size=40)  # type: ignore[arg-type]
+    task = WORKLOAD.build(s, Context(torch.device("cpu"), tmp_path, made))
+    task.objective.eval()
+    whole: list[Any] = []
+    monkeypatch.setattr(Ranks, "gather", lambda ranks, mine: [whole.append(mine) or mine])
+    with torch.inference_mode():
+        alone = task.scorer(False).scores()
+        found = [whole[0][row : row + 1] for row in range(len(whole[0]))]
+        monkeypatch.setattr(Ranks, "gather", lambda ranks, mine: [*found, mine])
+        last = replace(task.scorer(False), ranks=Ranks(len(found), len(found) + 1)).scores()  # type: ignore[type-var]
+    np.testing.assert_array_equal(last, alone)
 
 
 def test_pwca_is_left_out_of_the_fast_evaluation(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +303,11 @@ def test_optimize_data_says_what_is_wrong(made: Path, tmp_path: Path, capsys: py
     assert "512 pairs give no batch of 1000" in capsys.readouterr().err
     assert optimize_data.main([*where, *twins, "--num-workers", "0"]) == 2
     assert optimize_data.main(["--dataset-info", "no/d.json", "--twin-pairs", "no/t.json", *where[2:]]) == 1
-    assert "no/d.json: cannot be read" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "no/d.json: cannot be read" in error and "--dataset-info and --twin-pairs of optimize_data name" in error
+    (tmp_path / "a_file").touch()
+    assert optimize_data.main([*where[:2], *twins, "--output-dir", str(tmp_path / "a_file/out")]) == 1
+    assert "out cannot be written: Not a directory. --output-dir names a folder" in capsys.readouterr().err
 
 
 def test_torchrun_on_two_ranks_trains_what_one_does(made: Path, tmp_path: Path) -> None:
@@ -305,8 +329,6 @@ def test_torchrun_on_two_ranks_trains_what_one_does(made: Path, tmp_path: Path) 
 
 
 def test_odd_batches_do_not_go_to_several_ranks(made: Path, tmp_path: Path) -> None:
-    from hotlap_workloads.engine.ranks import Ranks
-
     s = replace(PRESETS["fast"].make(CPU), **SMALL, batch_size=3)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match=r"batch_size=3 is odd, .* Set batch_size=4"):
         WORKLOAD.build(s, Context(torch.device("cpu"), tmp_path, made, Ranks(0, 2)))

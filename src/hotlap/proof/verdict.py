@@ -42,8 +42,6 @@ def prove(
     baseline: Losses = (),
     candidate: Losses = (),
     margin_frac: float | None = None,
-    samples_per_s: float | None = None,
-    roof_share: float | None = None,
     repeats: bool = True,
 ) -> Proof:
     """The proof of a plan of ``moves``.
@@ -51,7 +49,7 @@ def prove(
     ``trial``: unmodified script against the plan. ``baseline`` and ``candidate``: loss curves per seed, the same seeds
     in the same order (the baseline may have more); the trial's own losses stand in when these are empty. Moves that all
     preserve bits owe equal bits, where the script ``repeats`` its own; moves that draw other random numbers are judged
-    unpaired. ``samples_per_s`` and ``roof_share`` are carried into the document.
+    unpaired.
     """
     interval = trial.interval if trial is not None else None
     notes: list[str] = [] if trial is None else list(trial.notes)
@@ -62,7 +60,7 @@ def prove(
         candidate = [trial.losses["candidate"]] if trial.losses.get("candidate") else []
     if not moves:
         nothing = Quality("not proved", "none", "No move was kept: there is nothing to prove.")
-        return Proof(interval, nothing, False, samples_per_s, roof_share, notes)
+        return Proof(interval, nothing, False, notes=notes)
     preserves = strictness(moves)
     if preserves == "bits" and repeats:
         quality = same_bits(baseline, candidate)
@@ -72,4 +70,4 @@ def prove(
         if interval is not None and asked:
             quality = dataclasses.replace(quality, time_to_loss=time_to_loss(baseline, candidate, interval.ratio))
     claimed = interval is not None and interval.low > 1.0
-    return Proof(interval, quality, claimed, samples_per_s, roof_share, notes)
+    return Proof(interval, quality, claimed, notes=notes)

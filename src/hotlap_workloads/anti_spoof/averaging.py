@@ -35,8 +35,8 @@ class WeightMean(nn.Module):
         self.mean = state[2:].to("cpu", torch.float64, copy=True)
 
     def look(self, net: nn.Module, eer: float) -> bool:
-        """Take the weights in, if this is the lowest EER so far. Says whether it was."""
-        if eer >= self.best:
+        """Take the weights in, if no EER was lower so far. Says whether none was."""
+        if eer > self.best:
             return False
         now = torch.cat([p.detach().reshape(-1).to("cpu", torch.float64) for p in net.parameters()])
         self.count, self.best = self.count + 1, eer

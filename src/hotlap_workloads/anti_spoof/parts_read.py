@@ -26,13 +26,16 @@ class PartReader:
         self._made = not named
         self.folder = Path(named) if named else context.data_or_made(make_data)
 
+    def listed(self, part: Part) -> Clips:
+        """The recordings of a part by their lists alone; those that cannot be read too."""
+        settings = SpoofSettings() if self._made else self._settings
+        return read_part(settings, self.folder, part, must_exist=not self._context.quarantine)
+
     def clips(self, part: Part) -> Clips:
         """The recordings of a part."""
-        s, context = self._settings, self._context
-        if self._made:
-            return read_part(SpoofSettings(), self.folder, part)
-        clips = read_part(s, self.folder, part, must_exist=not context.quarantine)
-        if context.quarantine:
+        context = self._context
+        clips = self.listed(part)
+        if context.quarantine and not self._made:
             self._seen += clips.paths
             bad = quarantined(self._seen, read_wave, context)
             clips = clips.without(bad).of_both_kinds(self.folder)

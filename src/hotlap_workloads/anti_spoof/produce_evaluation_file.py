@@ -18,7 +18,7 @@ from hotlap_workloads.anti_spoof.scoring import Scores
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.anti_spoof.workload import SpoofTask
 from hotlap_workloads.engine.overrides import parse_pairs
-from hotlap_workloads.errors import WorkloadError
+from hotlap_workloads.errors import EXIT_INTERRUPTED, WorkloadError
 from hotlap_workloads.session import Request, opened, settings_of_run
 
 __all__ = ["main", "write_scores"]
@@ -57,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkloadError as err:
         print(err, file=sys.stderr)
         return err.exit_code
+    except KeyboardInterrupt:
+        print("Stopped by Ctrl-C.", file=sys.stderr)
+        return EXIT_INTERRUPTED
     return 0
 
 

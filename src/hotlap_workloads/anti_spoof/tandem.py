@@ -36,6 +36,12 @@ class AsvErrors:
     alarms: float
     spoofs_rejected: float
 
+    @property
+    def costs(self) -> tuple[float, float]:
+        """Of a miss and of a false alarm of the countermeasure. Not both above 0: it has nothing to win."""
+        per_miss = P_TARGET * (MISS_COST - MISS_COST * self.misses) - P_OTHER * ALARM_COST * self.alarms
+        return per_miss, ALARM_COST * P_SPOOF * (1 - self.spoofs_rejected)
+
 
 def read_asv_scores(file: Path) -> AsvErrors:
     """Lines ``SOURCE KEY SCORE``, the key target, nontarget or spoof."""
@@ -53,7 +59,10 @@ def read_asv_scores(file: Path) -> AsvErrors:
     for key, values in scores.items():
         if not values:
             raise DataError(file, f"has no {key} trial.")
-    return asv_errors(*(np.array(scores[key]) for key in ("target", "nontarget", "spoof")))
+    errors = asv_errors(*(np.array(scores[key]) for key in ("target", "nontarget", "spoof")))
+    if min(errors.costs) <= 0:
+        raise DataError(file, f"with {errors} a countermeasure has nothing to win: t-DCF is not defined.")
+    return errors
 
 
 def asv_errors(target: Floats, other: Floats, spoof: Floats) -> AsvErrors:
@@ -73,8 +82,7 @@ def asv_errors(target: Floats, other: Floats, spoof: Floats) -> AsvErrors:
 def min_tdcf(scores: ArrayLike, bona_fide: ArrayLike, asv: AsvErrors) -> float:
     """Smallest over all thresholds, over the cost of letting all pass or of letting none pass, the cheaper of both."""
     misses, alarms = error_rates(scores, bona_fide)
-    per_miss = P_TARGET * (MISS_COST - MISS_COST * asv.misses) - P_OTHER * ALARM_COST * asv.alarms
-    per_alarm = ALARM_COST * P_SPOOF * (1 - asv.spoofs_rejected)
+    per_miss, per_alarm = asv.costs
     if min(per_miss, per_alarm) <= 0:
         raise WorkloadError(
             f"With ASV errors {asv} a countermeasure has nothing to win: t-DCF is not defined.", "Check the ASV scores."

@@ -97,6 +97,10 @@ class AntiSpoof:
         s = settings
         read = PartReader(s, context)
         clips, dev = read.clips("train"), read.clips("dev")
+        read.asv("dev")  # now, like the lists of eval: what is wrong with them would end the training when they are due
+        if s.heavy_every_epochs > 0:
+            read.listed("eval")
+            read.asv("eval")
         collate = as_batch if s.decode == "once" else None
         feed = Feed(context.device, s.eval_batch_size, s.eval_workers, collate)
         net = SpoofNet(s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ __all__ = ["CURRENT", "PREVIOUS", "Saver", "fits", "load"]
 
 CURRENT = "checkpoint.pt"
 PREVIOUS = "checkpoint.previous.pt"
+NEW = f"{CURRENT}.new"
 
 
 class Saver:
@@ -59,7 +61,7 @@ class Saver:
 
 def write(folder: Path, state: dict[str, Any]) -> None:
     """Write under another name, bring it to disk, then rename: a reader sees the old file or the new one, whole."""
-    new, current = folder / f"{CURRENT}.new", folder / CURRENT
+    new, current = folder / NEW, folder / CURRENT
     try:
         with open(new, "wb") as out:
             torch.save(state, out)
@@ -73,27 +75,41 @@ def write(folder: Path, state: dict[str, Any]) -> None:
     os.replace(new, current)
 
 
-def load(folder: Path, say: Callable[[str], None]) -> dict[str, Any] | None:
-    """The newest checkpoint that can be read, None where there is none. Says so when it is the one before."""
-    broken = []
-    for name in (CURRENT, PREVIOUS):
-        path = folder / name
-        if not path.exists():
+def load(folder: Path, say: Callable[[str], None], set_aside: bool = False) -> dict[str, Any] | None:
+    """The newest checkpoint that can be read, None where there is none. Says so when it is not the last one.
+
+    That may be the new one, whole but not renamed yet: a kill came between. ``set_aside``: a last one that cannot be
+    read is renamed to ``checkpoint.pt.broken``, so that the next one written does not push out the one before it.
+    """
+    broken: list[str] = []
+    for name in (CURRENT, NEW, PREVIOUS):
+        if not (folder / name).exists():
             continue
-        try:
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as err:  # torch raises RuntimeError, EOFError, UnpicklingError, OSError, ... for a cut file
-            broken.append(f"{path} cannot be read ({type(err).__name__}: {first_line(err)})")
-            continue
-        if not (isinstance(state, dict) and {"objective", "optimizer", "position"} <= state.keys()):
-            broken.append(f"{path} is no checkpoint of a training")
-            continue
-        for line in broken:
-            say(f"{line}; going on from {name}.")
-        return state
+        state = _read(folder / name)
+        if isinstance(state, dict):
+            for line in broken:
+                say(f"{line}; going on from {name}.")
+            if broken and set_aside:
+                with suppress(OSError):  # where nothing can be renamed, nothing will be pushed out either
+                    os.replace(folder / CURRENT, folder / f"{CURRENT}.broken")
+                    say(f"It is kept as {CURRENT}.broken.")
+            return state
+        if name != NEW:  # that is half written wherever a kill came earlier
+            broken.append(state)
     if broken:
         raise WorkloadError(f"No checkpoint can be read: {'; '.join(broken)}.", "Delete them to start anew.")
     return None
+
+
+def _read(path: Path) -> dict[str, Any] | str:
+    """The state, or what is wrong with the file."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as err:  # torch raises RuntimeError, EOFError, UnpicklingError, OSError, ... for a cut file
+        return f"{path} cannot be read ({type(err).__name__}: {first_line(err)})"
+    if not (isinstance(state, dict) and {"objective", "optimizer", "position"} <= state.keys()):
+        return f"{path} is no checkpoint of a training"
+    return state
 
 
 def fits(state: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], folder: Path) -> None:

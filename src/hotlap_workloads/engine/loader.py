@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,15 +19,17 @@ from hotlap_workloads.engine.order import Draw, Position, RankBatches
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
+from hotlap_workloads.errors import WorkloadError, first_line
 
-__all__ = ["Feeder", "ahead", "as_batch", "collated", "outlive_sigterm", "to_device"]
+__all__ = ["Feeder", "ahead", "as_batch", "collated", "loading", "outlive_sigterm", "to_device"]
 
 T = TypeVar("T")
 
 
 def outlive_sigterm(worker: int) -> None:
-    """For ``worker_init_fn``. A SIGTERM to the whole process group (``timeout``, Slurm) is the training's to answer: it
-    ends its loading processes, by a SIGTERM of its own, once it has saved."""
+    """For ``worker_init_fn``. A SIGTERM to the whole process group (``timeout``, Slurm) and a Ctrl-C are the training's
+    to answer: it ends its loading processes, by a SIGTERM of its own, once it has saved."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "sigwaitinfo"):  # not on a Mac
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         threading.Thread(target=_end_when_told, args=(os.getppid(),), daemon=True).start()
@@ -36,6 +39,19 @@ def _end_when_told(parent: int) -> None:
     while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent:
         pass
     os._exit(0)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """A loading process that was killed is a WorkloadError; torch raises a RuntimeError in the midst of anything."""
+    try:
+        yield
+    except RuntimeError as err:
+        said = first_line(err).rstrip(".")
+        if not said.startswith("DataLoader worker"):
+            raise
+        hint = "Mostly the memory was full: fewer workers or a lower prefetch_factor take less, workers=0 has none."
+        raise WorkloadError(f"A loading process was ended from outside ({said}).", hint) from err
 
 
 class _RestOfEpoch:

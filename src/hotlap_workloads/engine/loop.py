@@ -25,7 +25,7 @@ from hotlap_workloads.engine.stepper import Stepper, autocast
 from hotlap_workloads.engine.stop_signal import StopSignal
 from hotlap_workloads.engine.task import Context, Task
 from hotlap_workloads.engine.throughput import Window, progress_line
-from hotlap_workloads.errors import EXIT_TERMINATED, WorkloadError
+from hotlap_workloads.errors import WorkloadError
 
 __all__ = ["Result", "Trainer"]
 
@@ -60,7 +60,7 @@ class Trainer:
         self._saver = Saver(context.out, settings.checkpoint_in_background)
         self._watch = LossWatch(settings.on_nan, context.out, context.ranks, context.device)
         self._shown, self._tracked = Window(), Window()
-        self._result, self._stop = Result(), StopSignal()
+        self._result, self._owes_evaluation, self._stop = Result(), False, StopSignal(context.ranks.first)
 
     def _plan(self, begin: Position, batch_size: int) -> Plan:
         """Count the steps that come after ``begin``."""
@@ -87,6 +87,8 @@ class Trainer:
 
     def _train(self, profiler: Any) -> None:
         self.stepper.objective.train()
+        if self._owes_evaluation:
+            self._evaluate(heavy=False)
         while self.position.step < self.total_steps:
             self._epoch(profiler)
         self._watch.settle()
@@ -145,12 +147,12 @@ class Trainer:
             self._show()
         if self._journal.tracks and due(self._due.track, step):
             self._journal.track(step, self._values(self._tracked))
-        if due(self._due.evaluate, step):
-            self._evaluate(heavy=False)
-        if due(self._due.checkpoint, step):
+        self._owes_evaluation = due(self._due.evaluate, step)
+        if due(self._due.checkpoint, step):  # first: what ends the training within an evaluation costs no step
             self._save()
-        if due(self._due.heavy, step):  # after it: a kill in here costs this step's heavy metrics, not the epoch
-            self._evaluate(heavy=True)
+        for heavy, every in ((False, self._due.evaluate), (True, self._due.heavy)):
+            if due(every, step):
+                self._evaluate(heavy)
         if due(self._due.cleanup, step):
             gc.collect()
             if self.context.device.type == "cuda":
@@ -195,6 +197,7 @@ class Trainer:
         self._watch.settle()
         self.context.ranks.share(self.stepper.objective.buffers())  # norms have seen each rank's own last batch
         metrics = self._judged(lambda: self.task.evaluate(heavy))
+        self._owes_evaluation &= heavy
         self._result.metrics.update(metrics)
         self._journal.say(f"Step {self.position.step}  " + "  ".join(f"{k} {v:.4f}" for k, v in metrics.items()))
         self._journal.write(self.position.step, metrics)
@@ -207,11 +210,7 @@ class Trainer:
         if ranks.any(self._stop.asked, self.context.device):
             self._save()
             self._saver.wait()
-            raise WorkloadError(
-                f"Stopped by SIGTERM after step {self.position.step}, and saved.",
-                "The same command goes on from there.",
-                EXIT_TERMINATED,
-            )
+            raise self._stop.stopped(self.position.step)
 
     def _lower_batch(self) -> bool:
         """The guard: a smaller batch once the memory is nearly full. All ranks take the smallest."""
@@ -234,11 +233,11 @@ class Trainer:
         if self.context.ranks.first:
             sums = [self._shown.state(), self._tracked.state()]
             state = pack(self.stepper, self.position, self._planned_at, self.batch_size, sums, states)
-            self._saver.save(state | {"skipped": self._watch.skipped})
+            self._saver.save(state | {"skipped": self._watch.skipped, "owes_evaluation": self._owes_evaluation})
 
     def _resume(self) -> None:
         say = self.context.say
-        if (state := load(self.context.out, say)) is None:
+        if (state := load(self.context.out, say, set_aside=self.context.ranks.first)) is None:
             return
         unpack(state, self.stepper, self.context.out, self.context.ranks.world)
         self.position = Position(*state["position"])
@@ -246,5 +245,6 @@ class Trainer:
         for window, sums in ((self._shown, state["sums"]), (self._tracked, state.get("tracked", [{}, 0]))):
             window.restore(sums)
         self._watch.skipped = state.get("skipped", 0)
+        self._owes_evaluation = state.get("owes_evaluation", False)
         random_state.restore(state["random"][self.context.ranks.rank])
         say(f"Going on after step {self.position.step}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ class LossWatch:
     """``skipped`` counts steps left out. With "stop", the batch is saved to ``nan_batch.pt``.
 
     To stop, the loss of the step *before* is looked at, while the device is busy with this one: the host need not wait.
+    What it is told was copied behind that loss; asked now, the device would answer behind all of this step.
     To skip, it must be known before the update, which costs that wait at every step.
     """
 
@@ -27,7 +29,8 @@ class LossWatch:
         self.skipped = 0
         self._in_a_row = 0
         self._policy, self._out, self._ranks, self._device = policy, out, ranks, device
-        self._before: tuple[int, torch.Tensor, Any] | None = None
+        self._before: tuple[int, torch.Tensor, Any, Callable[[], bool]] | None = None
+        self._answer: torch.Tensor | None = None
 
     def must_skip(self, loss: torch.Tensor) -> bool:
         """Whether the step is left out. All ranks say the same."""
@@ -44,14 +47,30 @@ class LossWatch:
         """Note this step, check the one before."""
         if self._policy == "stop":
             self.settle()
-            self._before = (step, loss, batch)
+            self._before = (step, loss, batch, self._asked(loss))
+
+    def _asked(self, loss: torch.Tensor) -> Callable[[], bool]:
+        """Gives whether the loss is a number, and waits for no more than that."""
+        finite = torch.isfinite(loss)
+        if self._device.type != "cuda":
+            return lambda: bool(finite)
+        answer = self._answer = _pinned() if self._answer is None else self._answer
+        answer.copy_(finite, non_blocking=True)
+        copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        copied.record()
+
+        def said() -> bool:
+            copied.synchronize()
+            return bool(answer)
+
+        return said
 
     def settle(self) -> None:
         """Check what has not been checked. Before anything is saved."""
         if self._before is None:
             return
-        (step, loss, batch), self._before = self._before, None
-        if bool(torch.isfinite(loss)):
+        (step, loss, batch, is_finite), self._before = self._before, None
+        if is_finite():
             return
         path = self._out / f"nan_batch.rank{self._ranks.rank}.pt"
         torch.save({"step": step, "loss": float(loss), "batch": batch}, path)
@@ -60,3 +79,7 @@ class LossWatch:
             "The last checkpoint is from before it. Lower lr, clip_norm=5, or on_nan=skip.",
             EXIT_NAN,
         )
+
+
+def _pinned() -> torch.Tensor:
+    return torch.empty((), dtype=torch.bool, pin_memory=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +16,7 @@ from hotlap_workloads.engine.freed_memory import keep_freed_memory
 from hotlap_workloads.engine.settings import EngineSettings, TrackerName
 from hotlap_workloads.errors import SettingsError
 
-__all__ = ["Machine", "apply_process_wide", "check_machine", "pick_device", "read_machine", "resolved"]
+__all__ = ["Machine", "apply_process_wide", "check_machine", "compiler", "pick_device", "read_machine", "resolved"]
 
 S = TypeVar("S", bound=EngineSettings)
 
@@ -124,7 +126,8 @@ def check_machine(settings: EngineSettings, machine: Machine) -> None:
     capability = machine.capability or (0, 0)
     old = on_gpu and capability < AMPERE
     if settings.tf32 and (old or not on_gpu):
-        raise SettingsError(f"tf32=true, and {machine.name} has no TF32.", f"Use precision={machine.autocast}.")
+        hint = f"Set tf32=false; precision={machine.autocast} is what is fast there."
+        raise SettingsError(f"tf32=true, and {machine.name} has no TF32.", hint)
     if settings.precision == "bf16" and old:
         raise SettingsError(f"precision=bf16, and {machine.name} has no bf16.", "Use precision=fp16.")
     if settings.precision == "fp16" and not on_gpu:
@@ -132,8 +135,18 @@ def check_machine(settings: EngineSettings, machine: Machine) -> None:
                             f"Use precision={machine.autocast}.")  # fmt: skip
     if settings.compile and on_gpu and capability < VOLTA:
         raise SettingsError(f"compile=true, and {machine.name} is too old for Triton.", "Use compile=false.")
+    if settings.compile and not on_gpu and shutil.which(compiler()) is None:
+        raise SettingsError(
+            f"compile=true needs a C++ compiler on a CPU, and {compiler()} is not found.",
+            "Install g++, name another by CXX, or set compile=false.",
+        )
     if settings.search_batch_size and not on_gpu:
         raise SettingsError("search_batch_size=true needs a GPU: a CPU has no memory of its own to fill.")
+
+
+def compiler() -> str:
+    """The C++ compiler that torch.compile takes on a CPU, as torch._inductor.config has it."""
+    return os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
 
 
 def apply_process_wide(settings: EngineSettings) -> None:

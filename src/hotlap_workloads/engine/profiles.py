@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from dataclasses import replace
 from typing import TypeVar
 
-from hotlap_workloads.engine.machine import Machine
+from hotlap_workloads.engine.machine import Machine, compiler
 from hotlap_workloads.engine.settings import EngineSettings
 
 __all__ = ["PROFILES", "balanced", "compiled", "fastest", "from_pack", "reproducible"]
@@ -54,8 +52,7 @@ def from_pack(settings: S, machine: Machine) -> S:
 
 def compiled(settings: S, machine: Machine, from_steps: int) -> S:
     """Compiled in trainings of at least so many steps, on a CPU, where it was measured and a C++ compiler is found."""
-    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")  # as torch._inductor.config
-    if machine.gpu or shutil.which(compiler) is None:
+    if machine.gpu or shutil.which(compiler()) is None:
         return settings
     return replace(settings, compile=True, compile_from_steps=from_steps)
 

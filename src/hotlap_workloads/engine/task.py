@@ -14,6 +14,7 @@ from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.order import Draw, Order
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
+from hotlap_workloads.parts.writing import writing
 
 __all__ = ["Context", "Preset", "Task", "TrainSet", "Workload"]
 
@@ -45,7 +46,8 @@ class Context:
             return self.data
         folder = self.out / "made_data"
         if self.ranks.first:
-            make(folder)
+            with writing(folder, "Remove it, or name another --out."):
+                make(folder)
         self.ranks.wait()
         return folder
 

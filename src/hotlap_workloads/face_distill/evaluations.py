@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.face_distill.squares import Squares
-from hotlap_workloads.parts.face_metrics import fold_accuracies, rank_rates, template_embeddings, unit
+from hotlap_workloads.parts.face_metrics import FOLDS, fold_accuracies, rank_rates, template_embeddings, unit
 from hotlap_workloads.parts.verification import eer, tar_at_far
 
 __all__ = ["Evaluation", "GallerySet", "TemplateSet", "VerificationSet"]
@@ -46,11 +46,20 @@ class VerificationSet:
     right: Numbers
     same: Sequence[int | bool]
 
+    def checked(self, where: Path) -> VerificationSet:
+        """Itself, or an error that names the file where the trials are too few, or of one kind alone."""
+        same = sum(map(bool, self.same))
+        if len(self.same) < FOLDS or not 0 < same < len(self.same):
+            what = f"has {len(self.same)} trials, {same} of them of one person"
+            raise DataError(where, f"{what}: too few for {FOLDS} folds with trials of both kinds.")
+        return self
+
     def without(self, bad: set[Path]) -> VerificationSet:
         squares, number, kept = _kept(self.squares, bad)
         rows = np.flatnonzero(kept[self.left] & kept[self.right])
         same = np.asarray(self.same)[rows].tolist()
-        return replace(self, squares=squares, left=number[self.left[rows]], right=number[self.right[rows]], same=same)
+        left, right = number[self.left[rows]], number[self.right[rows]]
+        return replace(self, squares=squares, left=left, right=right, same=same).checked(_one_of(bad, self.squares))
 
     def measure(self, embed: Embed) -> dict[str, float]:
         """Accuracy over ten folds of the sum of a photo's and its mirror image's embeddings; XNorm is their length."""
@@ -84,6 +93,14 @@ class TemplateSet:
     same: Numbers
     fars: tuple[float, ...]
 
+    def checked(self, where: Path) -> TemplateSet:
+        """Itself, or an error that names the file where the pairs are of one kind alone."""
+        same = int(np.count_nonzero(self.same))
+        if not 0 < same < len(self.same):
+            what = f"has {len(self.same)} pairs of templates, {same} of them of one person"
+            raise DataError(where, f"{what}: both kinds are needed.")
+        return self
+
     def without(self, bad: set[Path]) -> TemplateSet:
         squares, _, kept = _kept(self.squares, bad)
         templates = self.templates[kept]
@@ -97,7 +114,7 @@ class TemplateSet:
             left=self.left[there],
             right=self.right[there],
             same=self.same[there],
-        )
+        ).checked(_one_of(bad, self.squares))
 
     def measure(self, embed: Embed) -> dict[str, float]:
         plain, mirrored = embed(self.squares, self.name)
@@ -119,15 +136,31 @@ class GallerySet:
     persons: Numbers
     probes: int
 
+    def checked(self, where: Path) -> GallerySet:
+        """Itself, or an error that names the folder where nobody asks, or somebody who is not in the gallery."""
+        missing = np.setdiff1d(self.persons[: self.probes], self.persons[self.probes :])
+        if not self.probes or len(missing):
+            who = f", the first is {missing[0]}" if len(missing) else ""
+            what = f"has {self.probes} probes, and {len(missing)} persons of them are not in the gallery{who}"
+            raise DataError(where, f"{what}.")
+        return self
+
     def without(self, bad: set[Path]) -> GallerySet:
         squares, _, kept = _kept(self.squares, bad)
-        return replace(self, squares=squares, persons=self.persons[kept], probes=int(kept[: self.probes].sum()))
+        left = replace(self, squares=squares, persons=self.persons[kept], probes=int(kept[: self.probes].sum()))
+        return left.checked(_one_of(bad, self.squares))
 
     def measure(self, embed: Embed) -> dict[str, float]:
         plain, mirrored = embed(self.squares, self.name)
         both, at = plain + mirrored, self.probes
         rates = rank_rates(both[:at], self.persons[:at], both[at:], self.persons[at:], (1, 5))
         return {f"{self.name}_rank{rank}": rate for rank, rate in zip((1, 5), rates, strict=True)}
+
+
+def _one_of(bad: set[Path], squares: Squares) -> Path:
+    """The first photo of the set that cannot be read, or the first of all where every one can."""
+    names = (squares.photos.name(row) for row in range(len(squares)))
+    return next((name for name in names if name in bad), squares.photos.name(0))
 
 
 def _kept(squares: Squares, bad: set[Path]) -> tuple[Squares, Numbers, NDArray[Any]]:

@@ -78,23 +78,24 @@ def heavy_sets(s: FaceSettings, data: Path, must_exist: bool = True) -> list[Eva
 def _heavy(s: FaceSettings, path: Path, must_exist: bool) -> Evaluation:
     if path.suffix == ".txt":
         return _trials(s, path, must_exist)
-    return _gallery(s, path) if path.name == "tinyface" else _templates(s, path)
+    return _gallery(s, path) if path.name == "tinyface" else _templates(s, path, must_exist)
 
 
 def _trials(s: FaceSettings, file: Path, must_exist: bool) -> VerificationSet:
     trials = read_trials(file, file.parent, must_exist)
     photos = FilePhotos(trials.paths, [0] * len(trials.paths), 1)
     squares = Squares(photos, s.size, s.middle)
-    return VerificationSet(file.stem, squares, np.array(trials.left), np.array(trials.right), trials.same)
+    left, right = np.array(trials.left), np.array(trials.right)
+    return VerificationSet(file.stem, squares, left, right, trials.same).checked(file)
 
 
 def _bin(s: FaceSettings, file: Path) -> VerificationSet:
     photos, same = read_bin(file)
     first = np.arange(0, len(photos), 2)
-    return VerificationSet(file.stem, Squares(photos, s.size, s.middle), first, first + 1, same)
+    return VerificationSet(file.stem, Squares(photos, s.size, s.middle), first, first + 1, same).checked(file)
 
 
-def _templates(s: FaceSettings, folder: Path) -> TemplateSet:
+def _templates(s: FaceSettings, folder: Path, must_exist: bool) -> TemplateSet:
     """``meta/*_face_tid_mid.txt`` (photo, template, medium), ``meta/*_template_pair_label.txt``, ``loose_crop/``.
 
     With ``meta/*_name_5pts_score.txt`` (photo, five landmarks, the detector's score) photos are aligned by it.
@@ -107,10 +108,13 @@ def _templates(s: FaceSettings, folder: Path) -> TemplateSet:
     if len(unknown := np.setdiff1d(pairs[:, :2], templates)):
         raise DataError(pairs_file, f"names template {unknown[0]}, which {listed.name} does not have.")
     paths = [folder / "loose_crop" / row[0] for row in rows]
+    if must_exist and (missing := next((path for path in paths if not path.is_file()), None)):
+        raise DataError(listed, f"names {missing}, which does not exist.")
     points, weights = _landmarks(folder, [row[0] for row in rows])
     squares = Squares(FilePhotos(paths, [0] * len(paths), 1), s.size, s.middle, points)
     left, right, same = pairs.T
-    return TemplateSet(folder.name, squares, templates, media, weights, left, right, same, s.fars)
+    found = TemplateSet(folder.name, squares, templates, media, weights, left, right, same, s.fars)
+    return found.checked(pairs_file)
 
 
 def _landmarks(folder: Path, names: list[str]) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
@@ -140,7 +144,7 @@ def _gallery(s: FaceSettings, folder: Path) -> GallerySet:
         counts.append(len(found))
         persons += [-1] * len(found) if name == "Gallery_Distractor" else [_person(path) for path in found]
     squares = Squares(FilePhotos(paths, [0] * len(paths), 1), s.size, s.middle)
-    return GallerySet(folder.name, squares, np.array(persons), counts[0])
+    return GallerySet(folder.name, squares, np.array(persons), counts[0]).checked(below)
 
 
 def _person(path: Path) -> int:

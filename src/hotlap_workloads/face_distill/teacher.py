@@ -81,8 +81,15 @@ def _load(net: IResNet, path: Path) -> None:
         raise DataError(path, f"cannot be read: {err.strerror}.", "teacher_weights names the file.") from err
     except Exception as err:  # as in engine.checkpoint: torch raises many kinds for a damaged file
         raise DataError(path, f"holds no weights: {type(err).__name__}: {first_line(err)}") from err
-    if isinstance(found := state.get("objective"), dict):
-        state = {name.removeprefix("net."): value for name, value in found.items() if name.startswith("net.")}
+    if isinstance(state, dict) and isinstance(found := state.get("objective"), dict):
+        state = {name.removeprefix("net."): value for name, value in found.items() if str(name).startswith("net.")}
+    named = isinstance(state, dict) and all(isinstance(name, str) for name in state)
+    if not named or not all(isinstance(value, Tensor) for value in state.values()):
+        raise DataError(
+            path,
+            f"holds a {type(state).__name__}, not the weights of a network by name.",
+            "teacher_weights names a backbone.pth, or the checkpoint.pt of a run.",
+        )
     state = {name.removeprefix("module."): value for name, value in state.items()}
     wanted = net.state_dict()
     odd = sorted(set(state) ^ set(wanted)) + [k for k in wanted if k in state and state[k].shape != wanted[k].shape]

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hotlap_workloads.errors import WorkloadError
 
-__all__ = ["fold_accuracies", "rank_rates", "template_embeddings", "unit"]
+__all__ = ["FOLDS", "fold_accuracies", "rank_rates", "template_embeddings", "unit"]
 
 Floats = NDArray[np.float64]
+FOLDS = 10
 
 
 def unit(rows: ArrayLike) -> Floats:
@@ -21,7 +22,7 @@ def unit(rows: ArrayLike) -> Floats:
     return out
 
 
-def fold_accuracies(left: ArrayLike, right: ArrayLike, same: ArrayLike, folds: int = 10) -> Floats:
+def fold_accuracies(left: ArrayLike, right: ArrayLike, same: ArrayLike, folds: int = FOLDS) -> Floats:
     """Accuracy on each of ``folds`` runs of trials, at the threshold that is best on all the others.
 
     Squared distances of unit vectors against thresholds 0.00, 0.01 ... 3.99, below is the same person: the protocol of

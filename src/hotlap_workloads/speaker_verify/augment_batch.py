@@ -35,12 +35,13 @@ class BatchAugment:
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     @torch.no_grad()
     def __call__(self, waves: Tensor) -> Tensor:
-        kind = torch.randint(len(KINDS), (len(waves),), device=waves.device)
+        kind = torch.randint(len(KINDS), (len(waves),))  # on the host, so that it need not wait for the device
         out = waves.clone()
         for number, name in enumerate(KINDS):
             rows = (kind == number).nonzero().flatten()
             if name == "clean" or len(rows) == 0:
                 continue
+            rows = rows.to(waves.device, non_blocking=True)
             out[rows] = self._in_rooms(waves[rows]) if name == "room" else self._with(waves[rows], name)
         return out
 

@@ -25,9 +25,12 @@ class TrainList:
         return TrainList([path for path, _ in kept], [label for _, label in kept], self.speakers)
 
 
-def read_train_list(file: Path, root: Path) -> TrainList:
-    """Lines ``speaker path``, the path relative to ``root``."""
+def read_train_list(file: Path, root: Path, must_exist: bool = True) -> TrainList:
+    """Lines ``speaker path``, the path relative to ``root``. With ``must_exist``, one that is not there is named."""
     rows = list(fields(file, "speaker path"))
+    for line, (_, path) in rows if must_exist else ():
+        if not (root / path).is_file():
+            raise DataError(file, f"line {line} names {root / path}, which does not exist.")
     if not rows:
         raise DataError(file, "is empty.")
     speakers = sorted({found[0] for _, found in rows})

@@ -9,6 +9,7 @@ from hotlap_workloads.engine.config_file import Values, left_out
 from hotlap_workloads.engine.machine import Machine
 from hotlap_workloads.engine.profiles import compiled, fastest, from_pack
 from hotlap_workloads.engine.task import Preset
+from hotlap_workloads.errors import SettingsError
 from hotlap_workloads.speaker_verify.settings import SpeakerSettings
 
 __all__ = ["ALIASES", "PRESETS", "translated"]
@@ -83,6 +84,7 @@ IGNORED = {
     "save_path": "--out names the run's folder",
     "log_input": "the mel energies are always logarithms",
     "patience": "no training stops early here",
+    "max_seg_per_spk": "an epoch has every utterance of every speaker once",
 }
 """Keys of the published trainer's files that nothing here answers to, and why."""
 
@@ -91,9 +93,17 @@ def translated(values: Values, say: Callable[[str], None]) -> Values:
     """A file as the VoxCeleb trainer's with what means something else there, and ``say`` for what is left out.
 
     There ``batch_size`` counts speakers, each with ``nPerSpeaker`` utterances, the learning rate falls every
-    ``test_interval`` epochs, and ``augment`` is a switch: true is the way in which the preset augments.
+    ``test_interval`` epochs, ``max_frames`` and ``eval_frames`` are the lengths of crops in frames of 10 ms, and
+    ``augment`` is a switch: true is the way in which the preset augments.
     """
     out = left_out(values, IGNORED, say)
+    for theirs, ours in (("max_frames", "crop_s"), ("eval_frames", "eval_crop_s")):
+        if theirs in out:
+            out[ours] = _seconds(theirs, out.pop(theirs))
+    if "scheduler" in out:
+        if (scheduler := out.pop("scheduler")) != "steplr":
+            raise SettingsError(f"scheduler={scheduler!r} is not known here.", "steplr is; or set schedule=cosine.")
+        out.setdefault("schedule", "step")
     if isinstance(switch := out.get("augment"), bool):
         del out["augment"]
         out |= {} if switch else {"augment": "none"}
@@ -104,6 +114,13 @@ def translated(values: Values, say: Callable[[str], None]) -> Values:
     if "test_interval" in out:
         out.setdefault("decay_every_epochs", out["test_interval"])
     return out
+
+
+def _seconds(name: str, frames: object) -> float:
+    """The length of a crop: frames every 10 ms, and as much more as the trainer reads for the last window."""
+    if isinstance(frames, bool) or not isinstance(frames, int) or frames < 1:
+        raise SettingsError(f"{name}={frames!r} is not a number of frames of 10 ms, of at least 1.", "For example 200.")
+    return (frames * 160 + 240) / 16_000
 
 
 ALIASES = {
@@ -125,5 +142,6 @@ ALIASES = {
     "test_path": "trial_folder",
     "musan_path": "musan",
     "rir_path": "rirs",
+    "mixedprec": "precision",
 }
 """Keys of the VoxCeleb trainer's ``experiment_01.yaml`` that mean the same here."""

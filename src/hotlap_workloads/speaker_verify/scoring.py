@@ -66,9 +66,10 @@ class Scorer:
             files, crops, samples = waves.shape
             x = self.net(waves.view(files * crops, samples).to(self.device, non_blocking=True).float() / 32768)
             parts.append(F.normalize(x.float(), dim=1).view(files, crops, -1).cpu())
-        shares = self.ranks.gather((mine, torch.cat(parts)))
-        out = shares[0][1].new_empty(len(self.crops), *shares[0][1].shape[1:])
-        for numbers, found in shares:
+        shares = self.ranks.gather((mine, torch.cat(parts) if parts else None))
+        embedded = [(numbers, found) for numbers, found in shares if found is not None]
+        out = embedded[0][1].new_empty(len(self.crops), *embedded[0][1].shape[1:])
+        for numbers, found in embedded:
             out[numbers] = found
         return out
 

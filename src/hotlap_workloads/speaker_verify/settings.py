@@ -12,6 +12,7 @@ __all__ = ["PAIR_LOSSES", "SpeakerSettings"]
 
 PAIR_LOSSES = ("angleproto", "ge2e", "triplet")
 """Losses that compare several utterances of each speaker in the batch."""
+LEAST_CROP_S = 0.025
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,12 @@ class SpeakerSettings(EngineSettings):
         for name in ("embedding", "utterances", "eval_crops"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name}={getattr(self, name)} is less than 1.")
-        for name in ("width", "crop_s", "eval_crop_s"):
-            if getattr(self, name) <= 0:
-                raise SettingsError(f"{name}={getattr(self, name)} is not above 0.")
+        if self.width <= 0:
+            raise SettingsError(f"width={self.width} is not above 0.")
+        for name in ("crop_s", "eval_crop_s"):
+            if getattr(self, name) < LEAST_CROP_S:
+                hint = f"A window of the front end takes {LEAST_CROP_S} s."
+                raise SettingsError(f"{name}={getattr(self, name)} is too short.", hint)
         for name in ("noise_minutes", "rooms"):
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name}={getattr(self, name)} is negative.")

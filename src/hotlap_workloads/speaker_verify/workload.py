@@ -62,7 +62,10 @@ class SpeakerVerify:
     def build(self, settings: SpeakerSettings, context: Context) -> ScoredTask:
         s = settings
         data, noises = _folders(s, context)
-        utterances, trials = read_train_list(data / s.train_list, data / s.wav_folder), _trials(s, data, False, context)
+        utterances = read_train_list(data / s.train_list, data / s.wav_folder, must_exist=not context.quarantine)
+        trials = _trials(s, data, False, context)
+        if s.heavy_every_epochs > 0:
+            _trials(s, data, True, context)  # now: what is wrong with it would end the training when it is due
         listed = [*utterances.paths, *trials.paths, *(noises.paths if noises else [])]
         if context.quarantine:
             bad = quarantined(listed, read_wave, context)

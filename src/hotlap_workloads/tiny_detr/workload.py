@@ -92,6 +92,11 @@ class TinyDetrWorkload:
         s = settings
         data = context.data_or_made(make_data)
         listed = [read_coco(data / name, data / s.image_folder) for name in (s.train_json, s.eval_json)]
+        if s.heavy_every_epochs > 0:  # now: what is wrong with it would end the training when it is due
+            heavy_set = read_coco(data / s.heavy_json, data / s.image_folder)
+            if not context.quarantine:
+                heavy_set.check()
+            _compare(listed[0], heavy_set)
         train, test = _usable(listed, context)
         _compare(train, test)
         crowded = sum((~objects.crowd).sum() > s.queries for objects in train.objects)
@@ -143,8 +148,11 @@ def _usable(sets: list[CocoSet], context: Context) -> list[CocoSet]:
 
 
 def _compare(train: CocoSet, other: CocoSet) -> None:
+    """Raise DataError where a model that learned from the one cannot be judged by the other."""
     if train.categories != other.categories:
         raise DataError(other.file, f"has the categories {other.categories}, and {train.file} {train.categories}.")
+    if all(objects.crowd.all() for objects in other.objects):
+        raise DataError(other.file, "has no objects to evaluate.", "Its annotations are crowds, or there are none.")
 
 
 def _worst(coco: CocoSet, short: int, s: TinySettings) -> tuple[int, int] | None:

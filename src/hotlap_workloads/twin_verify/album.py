@@ -45,8 +45,10 @@ class Album:
         return Album(self.names, self.paths, kept, self.twins_of)
 
 
-def read_album(identities: Mapping[str, Sequence[Path]], twins: Iterable[tuple[str, str]], source: Path) -> Album:
-    """``source`` is named in errors: an image that two people share, a twin whom nobody knows."""
+def read_album(
+    identities: Mapping[str, Sequence[Path]], twins: Mapping[Path, Iterable[tuple[str, str]]], source: Path
+) -> Album:
+    """``twins`` by their file, which is named in errors: a twin whom nobody knows. ``source`` is that of the images."""
     names = list(identities)
     number = {name: i for i, name in enumerate(names)}
     paths: list[Path] = []
@@ -60,12 +62,12 @@ def read_album(identities: Mapping[str, Sequence[Path]], twins: Iterable[tuple[s
         images_of.append(list(range(len(paths), len(paths) + len(files))))
         paths.extend(files)
     twins_of: list[set[int]] = [set() for _ in names]
-    for a, b in twins:
+    for file, (a, b) in ((file, pair) for file, pairs in twins.items() for pair in pairs):
         for name in (a, b):
             if name not in number:
-                raise DataError(source, f"names the twin {name!r}, who has no images.", nearest(name, names))
+                raise DataError(file, f"names the twin {name!r}, who has no images.", nearest(name, names))
         if a == b:
-            raise DataError(source, f"calls {a!r} a twin of {a!r}.")
+            raise DataError(file, f"calls {a!r} a twin of {a!r}.")
         twins_of[number[a]].add(number[b])
         twins_of[number[b]].add(number[a])
     return Album(names, paths, images_of, [sorted(found) for found in twins_of])
@@ -99,6 +101,7 @@ def _json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except OSError as err:
-        raise DataError(file, f"cannot be read: {err.strerror}.", "--data names the folder that holds it.") from err
+        hint = "--data names its folder; --dataset-info and --twin-pairs of optimize_data name the file."
+        raise DataError(file, f"cannot be read: {err.strerror}.", hint) from err
     except (json.JSONDecodeError, UnicodeDecodeError) as err:
         raise DataError(file, f"is not whole JSON: {err}.", "Copy it again.") from err

@@ -21,7 +21,8 @@ from hotlap_workloads.engine.machine import read_machine
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.task import Context
-from hotlap_workloads.errors import SettingsError, WorkloadError
+from hotlap_workloads.errors import EXIT_INTERRUPTED, SettingsError, WorkloadError
+from hotlap_workloads.parts.writing import writing
 from hotlap_workloads.twin_verify.optimized import write_optimized
 from hotlap_workloads.twin_verify.pairs import PairLaw, compute_pairs
 from hotlap_workloads.twin_verify.pixels import pack_images, read_sized
@@ -34,7 +35,8 @@ __all__ = ["main", "optimize"]
 def optimize(s: TwinSettings, data: Path, out: Path, processes: int, quarantine: bool) -> str:
     """Write ``out``; say what is in it."""
     album, splits = read_people(s, data)
-    out.mkdir(parents=True, exist_ok=True)
+    with writing(out, "--output-dir names a folder to write in."):
+        out.mkdir(parents=True, exist_ok=True)
     if quarantine:
         context = Context(torch.device("cpu"), out)
         album = album.without(quarantined(album.paths, partial(read_sized, size=s.image_size), context))
@@ -45,8 +47,9 @@ def optimize(s: TwinSettings, data: Path, out: Path, processes: int, quarantine:
     if whole == 0:
         raise SettingsError(f"{pairs} pairs give no batch of {s.batch_size}.", "Lower --batch-size.")
     table = compute_pairs(law, s.epochs, whole)
-    pack_images(album, s.image_size, out / "images.pack", processes)
-    write_optimized(out, album, splits, table, s)
+    with writing(out, "--output-dir names a folder to write in."):
+        pack_images(album, s.image_size, out / "images.pack", processes)
+        write_optimized(out, album, splits, table, s)
     return (
         f"{len(album.used())} images of {s.image_size} pixels and {s.epochs} epochs of {2 * whole} pairs "
         f"({2 * whole // s.batch_size} batches of {s.batch_size}) are in {out}."
@@ -92,6 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkloadError as err:
         print(err, file=sys.stderr)
         return err.exit_code
+    except KeyboardInterrupt:
+        print("Stopped by Ctrl-C.", file=sys.stderr)
+        return EXIT_INTERRUPTED
     return 0
 
 

@@ -51,15 +51,18 @@ class FromFiles:
 
 
 class FromPack:
-    """Copies rows of the memory map. A loading process opens the pack anew; nothing is sent to it."""
+    """Copies rows of the memory map. A loading process opens the pack anew; nothing is sent to it.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    ``hint``: what to do where it is damaged.
+    """
+
+    def __init__(self, folder: Path, hint: str = "Remove it: the training makes it again.") -> None:
+        self._folder, self._hint = folder, hint
         try:
             self._pack = Pack(folder)
             numbers = self._pack.values("number")
         except HotlapError as err:
-            raise DataError(folder, f"is no whole pack: {err}", "Remove it: it is made again.") from err
+            raise DataError(folder, f"is no whole pack: {err}", hint) from err
         self._row = np.full(int(numbers.max()) + 1, -1, np.int64)
         self._row[numbers] = np.arange(len(numbers))
 
@@ -72,10 +75,10 @@ class FromPack:
         try:
             return gather_rows(self._pack, "image", self._pack.rows(self._row[list(numbers)]))
         except HotlapError as err:
-            raise DataError(self._folder, str(err)) from err
+            raise DataError(self._folder, str(err), self._hint) from err
 
-    def __reduce__(self) -> tuple[type[FromPack], tuple[Path]]:
-        return FromPack, (self._folder,)
+    def __reduce__(self) -> tuple[type[FromPack], tuple[Path, str]]:
+        return FromPack, (self._folder, self._hint)
 
 
 class ImageSource:

@@ -96,7 +96,7 @@ class Scorer:
             if self.settings.eval_pwca:
                 self.objective.pwca_each(left, right)
             found.append(self.objective.scores(self.objective.embed(left), self.objective.embed(right)))
-        shares = self.ranks.gather(torch.cat(found).double().cpu().numpy())
+        shares = self.ranks.gather(torch.cat(found).double().cpu().numpy() if found else np.empty(0))
         out = np.empty(len(rows))
         for rank, share in enumerate(shares):
             out[rank :: self.ranks.world] = share
@@ -106,15 +106,16 @@ class Scorer:
         numbers = sorted({*self.trials.left, *self.trials.right})
         mine = numbers[self.ranks.rank :: self.ranks.world]
         parts = [self.objective.embed(normalised(batch[:, 0])) for batch in self._loaded([[n] for n in mine], False)]
-        shares = self.ranks.gather(torch.cat(parts).cpu())
-        features = shares[0].new_empty(len(numbers), *shares[0].shape[1:])
-        for rank, share in enumerate(shares):
+        shares = self.ranks.gather(torch.cat(parts).cpu() if parts else None)  # fewer images than ranks: some have none
+        found = {rank: share for rank, share in enumerate(shares) if share is not None}
+        features = found[0].new_empty(len(numbers), *found[0].shape[1:])
+        for rank, share in found.items():
             features[rank :: self.ranks.world] = share
         place = {number: i for i, number in enumerate(numbers)}
         sides = torch.tensor([[place[n] for n in side] for side in (self.trials.left, self.trials.right)])
         sides, features = sides.to(self.device), features.to(self.device)
-        found = [
+        scores = [
             self.objective.scores(*features[sides[:, start : start + _HEAD_BATCH]])
             for start in range(0, sides.shape[1], _HEAD_BATCH)
         ]
-        return torch.cat(found).double().cpu().numpy()
+        return torch.cat(scores).double().cpu().numpy()

@@ -31,14 +31,15 @@ def read_people(s: TwinSettings, data: Path) -> tuple[Album, dict[str, list[int]
             for earlier in range(i):
                 if both := sorted(part.keys() & parts[earlier].keys()):
                     raise DataError(files[i], f"{both[0]!r} is in {files[earlier].name} as well ({len(both)} such).")
-        twins = [pair for split in SPLITS for pair in read_twins(data / f"{split}_{s.twin_pairs}")]
+        twins = {file: read_twins(file) for file in (data / f"{split}_{s.twin_pairs}" for split in SPLITS)}
         album = read_album({name: images for part in parts for name, images in part.items()}, twins, data)
         number = {name: i for i, name in enumerate(album.names)}
         splits = {split: [number[name] for name in part] for split, part in zip(SPLITS, parts, strict=True)}
         _check_twins_together(album, splits, data)
     else:
         file = data / s.dataset_info
-        album = read_album(read_identities(file, root), read_twins(data / s.twin_pairs), data)
+        pairs = data / s.twin_pairs
+        album = read_album(read_identities(file, root), {pairs: read_twins(pairs)}, file)
         splits = drawn_split(album, s.split)
     if s.expect_identities and len(album.names) != s.expect_identities:
         raise DataError(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from hotlap_workloads.errors import DataError
 from hotlap_workloads.twin_verify.album import Album
 
 __all__ = ["Trials", "make_trials"]
@@ -26,6 +28,17 @@ class Trials:
     right: list[int]
     same: list[int]
     twin: list[int]
+
+    def of_both_kinds(self, where: Path, split: str) -> Trials:
+        """Itself, or an error that names the data and the split with one kind alone, or with none."""
+        count, same = len(self.same), sum(self.same)
+        if not 0 < same < count:
+            raise DataError(
+                where,
+                f"the split {split!r} gives {same} pairs of one person and {count - same} of two: it takes both.",
+                "It needs two people, and one with two images: change split, or the files of the splits.",
+            )
+        return self
 
 
 def make_trials(album: Album, people: Sequence[int], per_image: int, twin_share: float) -> Trials:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 from hotlap_workloads.engine.loader import as_batch
 from hotlap_workloads.engine.quarantine import quarantined
@@ -20,9 +20,11 @@ from hotlap_workloads.twin_verify.presets import ALIASES, PRESETS, for_made_data
 from hotlap_workloads.twin_verify.scoring import Scorer
 from hotlap_workloads.twin_verify.settings import TwinSettings
 from hotlap_workloads.twin_verify.splits import read_people
-from hotlap_workloads.twin_verify.trials import make_trials
+from hotlap_workloads.twin_verify.trials import Trials, make_trials
 
 __all__ = ["WORKLOAD"]
+
+REPACK = "Run optimize_data again."
 
 
 class TwinVerify:
@@ -46,6 +48,14 @@ class TwinVerify:
             album = album.without(quarantined(album.paths, partial(read_sized, size=s.image_size), context))
         law = PairLaw(album, splits["train"], s.seed, s.twin_share)
         law.check(data)
+
+        @cache
+        def trials(heavy: bool) -> Trials:
+            split = "test" if heavy else "val"
+            return make_trials(album, splits[split], s.trials_per_image, s.twin_share).of_both_kinds(data, split)
+
+        for due in {False, s.heavy_every_epochs > 0}:
+            trials(due)  # now: an evaluation that cannot be would end the training when it comes
         if made is not None and not s.pairs_per_epoch:
             count = made.groups
         else:
@@ -64,7 +74,7 @@ class TwinVerify:
             order=PairOrder(count, s.seed, 1 if s.batch_size % 2 else 2),
             stages=[*objective.net.blocks, *objective.net.glca],
             collate=as_batch if s.branches == "joint" else None,
-            scorer=partial(_scorer, s, objective, pixels, (album, splits), context),
+            scorer=lambda heavy: Scorer(objective, pixels, trials(heavy), s, context.device, context.ranks),
         )
 
 
@@ -84,12 +94,12 @@ def _pixels(s: TwinSettings, album: Album, made: Optimized | None, context: Cont
                 raise DataError(album.paths[number], "does not exist.", "--quarantine leaves such images out.")
         return FromFiles(album.paths, s.image_size)
     if made is not None:
-        pack = FromPack(made.images)
+        pack = FromPack(made.images, REPACK)
         if pack.size != s.image_size:
             raise DataError(
                 made.images,
                 f"holds images of {pack.size} pixels, image_size={s.image_size}.",
-                "Run optimize_data again.",
+                REPACK,
             )
         return pack
     folder = context.out / "images.pack"
@@ -97,20 +107,6 @@ def _pixels(s: TwinSettings, album: Album, made: Optimized | None, context: Cont
         pack_images(album, s.image_size, folder)
     context.ranks.wait()
     return FromPack(folder)
-
-
-def _scorer(
-    s: TwinSettings,
-    objective: TwinObjective,
-    pixels: Pixels,
-    people: tuple[Album, dict[str, list[int]]],
-    context: Context,
-    heavy: bool,
-) -> Scorer:
-    """Of the validation split, or of the test split."""
-    album, splits = people
-    trials = make_trials(album, splits["test" if heavy else "val"], s.trials_per_image, s.twin_share)
-    return Scorer(objective, pixels, trials, s, context.device, context.ranks)
 
 
 WORKLOAD = TwinVerify()
