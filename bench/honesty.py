@@ -37,14 +37,14 @@ OVERHEAD_S = 12.0
 """Start and warm-up of a pair of launches."""
 
 
-def against_itself(command: list[str], trials: int, seconds: float) -> list[Trial]:
+def against_itself(command: list[str], trials: int, seconds: float, sandbox: bool = True) -> list[Trial]:
     """Each trial compares two arms of the same command, both launched afresh for each quarter of ``seconds``."""
     out = []
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for k in range(trials):
             run = RunFolder.create(f"honesty-{k}", Path(folder) / "runs")
-            options = Options(command=command, budget_s=seconds + LAUNCHES * OVERHEAD_S)
+            options = Options(command=command, budget_s=seconds + LAUNCHES * OVERHEAD_S, sandbox=sandbox)
             with Session(options, read_machine(), run, Silent()) as session:
                 question = Question("itself", seconds / LAUNCHES, whole=True)
                 one, other = session.arm("one"), session.arm("other")

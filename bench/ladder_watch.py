@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
+from host_memory import peak_bytes, private_bytes
 
 from hotlap_workloads.engine.cadence import Cadences
 from hotlap_workloads.engine.journal import Journal
@@ -23,7 +21,7 @@ from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import autocast
 from hotlap_workloads.engine.task import Context, Task
 
-__all__ = ["Repeated", "ShortEpochs", "Watched", "steady"]
+__all__ = ["Repeated", "ShortEpochs", "Watched", "end_of", "steady"]
 
 WARM_STEPS = 3
 """Steps of the first epoch, which is not counted: the optimiser's moments, the allocator, the workers' start."""
@@ -157,7 +155,7 @@ class Watched(Trainer):
         self._begin()
         self._epoch(None)
         self.wait()
-        workers_bytes = _private_bytes()
+        workers_bytes = private_bytes()
         begun, epochs = clock(), []
         while clock() - begun < seconds or not epochs:
             self._begin()
@@ -166,7 +164,7 @@ class Watched(Trainer):
             self.wait()
             whole = len(self._ends) == self.whole_steps
             epochs.append(steady(epoch_begun, clock(), self._ends, self._waits, self._inside, whole))
-        self.host_bytes = _peak_bytes() + workers_bytes
+        self.host_bytes = peak_bytes() + workers_bytes
         means = {key: statistics.fmean(epoch[key] for epoch in epochs) for key in epochs[0]}
         return {
             **means,
@@ -211,37 +209,26 @@ class Watched(Trainer):
         resident = [[to_device(batch, device, False) for batch in group] for group in self._groups]
         turn = itertools.cycle(resident)
 
-        def step() -> torch.Tensor:
+        def step() -> Callable[[], Any]:
             said = self.stepper.forward_backward(next(turn))
             self.stepper.update()
-            return said["loss"]
+            return end_of(said["loss"])
 
         before = [step() for _ in resident][-1]
         self.wait()
         begun, steps = clock(), 0
         while clock() - begun < seconds or steps < 2 or steps % len(resident):
-            loss = step()
-            float(before)
-            before, steps = loss, steps + 1
+            this = step()
+            before()
+            before, steps = this, steps + 1
         self.wait()
         return (clock() - begun) / steps
 
 
-def _private_bytes() -> int:
-    """Anonymous memory of the loading processes that live now."""
-    total = 0
-    for child in psutil.Process().children(recursive=True):
-        total += _kib(f"/proc/{child.pid}/status", "RssAnon:")
-    return total
-
-
-def _peak_bytes() -> int:
-    return _kib(f"/proc/{os.getpid()}/status", "VmHWM:")
-
-
-def _kib(path: str, key: str) -> int:
-    try:
-        lines = Path(path).read_text().splitlines()
-    except FileNotFoundError:  # it has ended
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)
+def end_of(loss: torch.Tensor) -> Callable[[], Any]:
+    """Waits until the device has done what it was given so far, and for nothing that it is given later."""
+    if not loss.is_cuda:
+        return loss.item
+    event = torch.cuda.Event()
+    event.record()
+    return event.synchronize

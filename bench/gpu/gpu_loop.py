@@ -3,7 +3,8 @@
     python bench/gpu/gpu_loop.py '{"steps": 600, "width": 256, "depth": 20, "batch": 64, "out": …}'
 
 Writes seconds per step from step ``warm`` on, without what is before. With ``events`` it brackets its own phases with
-CUDA events in every step, and writes what they say: the truth that the timeline is compared with.
+CUDA events in every step, and writes what they say: the truth that the timeline is compared with. With ``gate`` it says
+``ready`` before its first step, and waits for a line.
 """
 
 from __future__ import annotations
@@ -80,6 +81,9 @@ def train(asked: dict[str, Any]) -> dict[str, Any]:
     model = model_of(asked["width"], asked["depth"]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     marks, begun = Marks(bool(asked.get("events"))), 0.0
+    if asked.get("gate"):  # it has started, and waits for its turn
+        print("ready", flush=True)
+        sys.stdin.readline()
     for step, (x, y) in zip(range(asked["steps"]), batches(asked), strict=False):
         if step == asked["warm"]:
             begun = wait()

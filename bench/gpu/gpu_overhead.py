@@ -2,7 +2,8 @@
 
     python bench/gpu/gpu_overhead.py --limit-s 80 --json FILE
 
-Each run is a process of its own and times its own loop (gpu_loop.py). Rounds are played as long as the next one fits.
+Each run is a process of its own and times its own loop (gpu_loop.py). Those of a round start together, since starting
+takes longer than the loop, and then train in turn, one at a time. Rounds are played as long as the next one fits.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,33 +30,62 @@ from hotlap.inject.door import environment  # noqa: E402
 from hotlap.records.call import Call  # noqa: E402
 from hotlap.records.timeline import training_timeline  # noqa: E402
 
-__all__ = ["ARMS", "figures", "main", "once", "rounds"]
+__all__ = ["ARMS", "Run", "figures", "main", "once", "rounds"]
 
 ARMS = ("bare", "bare again", "diagnosed", "guarded")
-LOOP = {"steps": 1600, "warm": 200, "width": 256, "depth": 20, "batch": 64}
+LOOP = {"steps": 800, "warm": 200, "width": 256, "depth": 20, "batch": 64}
 """Some hundred and fifty launches a step: one to two milliseconds, bound by the host, which is where probes show."""
+LEAST_ROUNDS = 3
+"""Below them a range says nothing."""
 
 
-def once(arm: str, loop: dict[str, Any], folder: Path) -> float:
-    """Seconds per step of one run. Raises SystemExit when a watched run left no whole timeline."""
-    out = folder / "seconds.json"
-    out.unlink(missing_ok=True)
-    timelines = Path(tempfile.mkdtemp(dir=folder))
-    env = dict(os.environ)
-    if arm == "diagnosed":
-        env = environment(Call(timeline_dir=str(timelines)), env)
-    elif arm == "guarded":
-        guard = Call(timeline_dir=str(timelines), mode="run", stack_hz=GUARD_STACK_HZ, hits_most_s=GUARD_HITS_S)
-        env = environment(guard, env)
-    command = [sys.executable, str(HERE / "gpu_loop.py"), json.dumps({**loop, "out": str(out)})]
-    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{arm}: the loop ended with {done.returncode}: {done.stderr[-2000:]}")
-    if arm in ("diagnosed", "guarded"):
-        timeline = training_timeline(timelines)
-        if timeline is None or timeline.n_steps != loop["steps"]:
-            raise SystemExit(f"The {arm} run left no whole timeline.")
-    return float(json.loads(out.read_text())["step_s"])
+class Run:
+    """One process, from its start to its time."""
+
+    def __init__(self, arm: str, loop: dict[str, Any], folder: Path) -> None:
+        self._arm, self._steps = arm, loop["steps"]
+        self._timelines = Path(tempfile.mkdtemp(dir=folder))
+        self._out = self._timelines.with_suffix(".json")
+        env = dict(os.environ)
+        if arm == "diagnosed":
+            env = environment(Call(timeline_dir=str(self._timelines)), env)
+        elif arm == "guarded":
+            hz, hits_s = GUARD_STACK_HZ, GUARD_HITS_S
+            call = Call(timeline_dir=str(self._timelines), mode="run", stack_hz=hz, hits_most_s=hits_s)
+            env = environment(call, env)
+        asked = {**loop, "gate": True, "out": str(self._out)}
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "gpu_loop.py"), json.dumps(asked)], env=env, cwd=folder, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def wait_until_ready(self) -> None:
+        """It is about to take its first step; or it has ended, which :meth:`train` tells."""
+        assert self.process.stdout is not None
+        self.process.stdout.readline()
+
+    def train(self) -> float:
+        """Seconds per step. Raises SystemExit when it failed, or when a watched run left no whole timeline."""
+        _, errors = self.process.communicate("\n")
+        if self.process.returncode:
+            raise SystemExit(f"{self._arm}: the loop ended with {self.process.returncode}: {errors[-2000:]}")
+        if self._arm in ("diagnosed", "guarded"):
+            timeline = training_timeline(self._timelines)
+            if timeline is None or timeline.n_steps != self._steps:
+                raise SystemExit(f"The {self._arm} run left no whole timeline.")
+        return float(json.loads(self._out.read_text())["step_s"])
+
+
+def once(loop: dict[str, Any], folder: Path, order: Sequence[str]) -> dict[str, float]:
+    """Seconds per step of each arm of a round."""
+    runs = {arm: Run(arm, loop, folder) for arm in order}
+    try:
+        for run in runs.values():
+            run.wait_until_ready()
+        return {arm: run.train() for arm, run in runs.items()}
+    finally:
+        for run in runs.values():
+            run.process.kill()  # where one has failed: nothing happens to those that have ended
 
 
 def rounds(loop: dict[str, Any], limit_s: float, folder: Path) -> dict[str, list[float]]:
@@ -62,8 +93,8 @@ def rounds(loop: dict[str, Any], limit_s: float, folder: Path) -> dict[str, list
     seen: dict[str, list[float]] = {arm: [] for arm in ARMS}
     begun, number = time.monotonic(), 0
     while number == 0 or (time.monotonic() - begun) * (number + 1) / number <= limit_s:
-        for arm in ARMS if number % 2 else ARMS[::-1]:
-            seen[arm].append(once(arm, loop, folder))
+        for arm, step_s in once(loop, folder, ARMS if number % 2 else ARMS[::-1]).items():
+            seen[arm].append(step_s)
         number += 1
         print(f"round {number}", {arm: f"{values[-1] * 1e3:.3f} ms" for arm, values in seen.items()}, flush=True)
     return seen
@@ -95,6 +126,8 @@ def main() -> None:
     print(f"bare step {statistics.median(seen['bare']) * 1e3:.2f} ms, {len(seen['bare'])} rounds")
     for arm in ARMS[1:]:
         print(f"  {arm:<10} {percent(seen[arm], seen['bare'])}")
+    if len(seen["bare"]) < LEAST_ROUNDS:
+        raise SystemExit(f"Fewer rounds than {LEAST_ROUNDS} fitted into {args.limit_s:.0f} s: a range says nothing.")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,9 +26,8 @@ def module(name: str) -> ModuleType:
         sys.path.remove(str(GPU))
 
 
-budget, copies, loop, overhead, phases, bench = map(
-    module, ("gpu_budget", "gpu_copies", "gpu_loop", "gpu_overhead", "gpu_phases", "run")
-)
+names = ("gpu_budget", "gpu_commands", "gpu_copies", "gpu_loop", "gpu_overhead", "gpu_phases", "run")
+budget, commands, copies, loop, overhead, phases, bench = map(module, names)
 needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
 
 
@@ -45,7 +45,8 @@ def test_time_that_a_part_does_not_need_goes_to_the_later_ones() -> None:
     assert budget.limit_s(50.0, parts[2], []) == 50.0
 
 
-def test_all_shares_together_stay_under_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("parts", [bench.parts, bench.behaviour])
+def test_all_shares_together_stay_under_ten_minutes(monkeypatch: pytest.MonkeyPatch, parts: Any) -> None:
     now = [0.0]
 
     def play(part: Any, limit: float, env: dict[str, str], cwd: Path) -> dict[str, Any]:
@@ -53,11 +54,16 @@ def test_all_shares_together_stay_under_ten_minutes(monkeypatch: pytest.MonkeyPa
         return {"status": "cut off", "limit": limit}
 
     monkeypatch.setattr(budget, "play", play)
-    found = budget.play_all(bench.parts(), bench.BUDGET_S, {}, GPU, lambda line: None, lambda: now[0])
+    found = budget.play_all(parts(), bench.BUDGET_S, {}, GPU, lambda line: None, lambda: now[0])
     assert now[0] == pytest.approx(bench.BUDGET_S) and bench.BUDGET_S < 590
-    assert list(found) == [p.name for p in bench.parts()] and all(r["limit"] > 30 for r in found.values())
-    names = [p.name for p in bench.parts()]
-    assert names[:4] == ["phases", "overhead", "copies", "tests"] and sum(n.startswith("ladder_") for n in names) == 5
+    assert list(found) == [p.name for p in parts()] and all(r["limit"] > 30 for r in found.values())
+
+
+def test_there_are_two_commands_and_the_tests_have_their_time() -> None:
+    fast, right = ([part.name for part in parts] for parts in (bench.parts(), bench.behaviour()))
+    assert fast[:3] == ["phases", "overhead", "copies"] and sum(name.startswith("ladder_") for name in fast) == 5
+    assert right == ["commands", "tests"], "what the commands do not need goes to the tests"
+    assert bench.BUDGET_S * bench.behaviour()[1].share / sum(part.share for part in bench.behaviour()) >= 180
 
 
 def play(code: str, limit: float = 20.0, **more: Any) -> dict[str, Any]:
@@ -188,14 +194,17 @@ def test_without_a_gpu_it_refuses_loudly(tmp_path: Path) -> None:
 
 
 def test_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--budget-s", "0"], ["--only", "nothing"]):
+    for words in (["--budget-s", "0"], ["--only", "nothing"], ["--only", "tests"], ["--behaviour", "--only", "phases"]):
         monkeypatch.setattr(sys, "argv", ["run.py", *words])
         with pytest.raises(SystemExit, match="2"):
             bench.main()
-    monkeypatch.setattr(sys, "argv", ["run.py", "--list", "--only", "phases", "tests", "--budget-s", "160"])
+    monkeypatch.setattr(sys, "argv", ["run.py", "--list", "--only", "phases", "copies", "--budget-s", "85"])
     capsys.readouterr()
     assert bench.main() == 0
-    assert capsys.readouterr().out.split() == ["phases", "45", "s", "tests", "115", "s"]
+    assert capsys.readouterr().out.split() == ["phases", "45", "s", "copies", "40", "s"]
+    monkeypatch.setattr(sys, "argv", ["run.py", "--list", "--behaviour"])
+    assert bench.main() == 0
+    assert capsys.readouterr().out.split() == ["commands", "285", "s", "tests", "285", "s"]
 
 
 def test_a_failing_test_fails_the_bench_and_none_at_all_is_told(tmp_path: Path) -> None:
@@ -212,3 +221,54 @@ def test_nothing_is_opened_when_the_time_is_up() -> None:
         return iter([torch.zeros(4)] * 3)
 
     assert copies.rate(way, 0.0, lambda: None) > 0 and len(opened) == 1
+
+
+def test_arms_of_a_round_start_together_and_train_in_turn(tmp_path: Path) -> None:
+    small = {"steps": 6, "warm": 2, "width": 8, "depth": 1, "batch": 4, "device": "cpu"}
+    runs = [overhead.Run("bare", small, tmp_path) for _ in range(2)]
+    for run in runs:
+        run.wait_until_ready()
+    assert all(run.process.poll() is None for run in runs), "both wait for their turn"
+    assert runs[0].train() > 0 and runs[1].process.poll() is None
+    assert runs[1].train() > 0
+
+
+def test_an_arm_that_fails_ends_the_round_and_the_others_with_it(tmp_path: Path) -> None:
+    wrong = {"steps": 6, "warm": 2, "width": 8, "depth": 1, "batch": 4, "device": "nowhere"}
+    with pytest.raises(SystemExit, match="bare: the loop ended with 1"):
+        overhead.once(wrong, tmp_path, ("bare", "bare again"))
+
+
+def test_too_few_rounds_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overhead, "once", lambda loop, folder, order: dict.fromkeys(order, 1.0))
+    monkeypatch.setattr(overhead, "rounds", lambda loop, limit, folder: {arm: [1.0, 1.0] for arm in overhead.ARMS})
+    monkeypatch.setattr(sys, "argv", ["gpu_overhead.py", "--json", str(tmp_path / "x.json")])
+    with pytest.raises(SystemExit, match="Fewer rounds than 3"):
+        overhead.main()
+    assert json.loads((tmp_path / "x.json").read_text())["rounds"] == 2, "what was measured is kept"
+
+
+def lever(reason: str, measured: Any = None) -> dict[str, Any]:
+    return {"id": "x", "kept": False, "measured": measured, "reason": reason, "more": ""}
+
+
+def test_a_clear_outcome_has_a_verdict_and_a_reason_for_what_failed() -> None:
+    told = {"status": "finished", "verdict": "1.2x faster", "notes": [], "levers": [lever("out of memory")]}
+    assert commands.outcome(0, "", told)["ok"]
+    for wrong in ({"status": "failed"}, {"verdict": ""}, {"levers": [lever("")]}):
+        assert not commands.outcome(0, "", {**told, **wrong})["ok"], wrong
+    assert not commands.outcome(1, "", told)["ok"] and not commands.outcome(0, "", None)["ok"]
+    assert not commands.outcome(0, "Traceback (most recent call last):", told)["ok"]
+
+
+def test_a_check_that_breaks_is_told_and_the_next_one_is_played(tmp_path: Path) -> None:
+    found = tmp_path / "x.json"
+    assert not commands.play({"a": lambda: 1 / 0, "b": lambda: {"ok": True, "why": ""}}, found)
+    told = json.loads(found.read_text())
+    assert "ZeroDivisionError" in told["a"]["why"] and told["b"]["ok"]
+
+
+def test_a_script_that_chooses_its_device_late_is_the_same_when_watched(tmp_path: Path) -> None:
+    found = commands.late(tmp_path)
+    assert found["ok"], found
+    assert found["said"][""][0].startswith("0 devices")

@@ -22,7 +22,7 @@ from ladder_figures import completed, figures, whole_step_s
 from ladder_keep import place, remember
 from ladder_rungs import TIERS, ladder
 from ladder_turn import Target, plain
-from ladder_watch import Repeated, ShortEpochs, Watched, steady
+from ladder_watch import Repeated, ShortEpochs, Watched, end_of, steady
 from simulated import Device, Gpu, late
 from simulated_task import SimulatedTask, count
 from torch._subclasses.fake_tensor import FakeTensor
@@ -117,6 +117,24 @@ def test_a_step_has_its_share_of_everything_periodic() -> None:
     assert first["samples_per_s"] == pytest.approx(10 / 3.25) and first["of_roof"] == pytest.approx(0.5 / 3.25)
     assert second["samples_per_s"] == pytest.approx(10 / (2 + 2 + 0.5)), "its evaluation was timed in the first turn"
     assert second["steps_of_roof"] == pytest.approx(0.25)
+
+
+def test_a_roof_waits_for_the_step_before_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Event:
+        ended = False
+
+        def record(self) -> None:
+            assert not self.ended
+
+        def synchronize(self) -> None:
+            self.ended = True
+
+    made: list[Event] = []
+    monkeypatch.setattr(torch.cuda, "Event", lambda: made.append(Event()) or made[-1])
+    waits: Any = [end_of(SimpleNamespace(is_cuda=True)) for _ in range(2)]  # type: ignore[arg-type]
+    waits[0]()
+    assert [event.ended for event in made] == [True, False]
+    end_of(torch.ones(()))()
 
 
 def test_factors_are_of_the_same_round_and_accumulate() -> None:

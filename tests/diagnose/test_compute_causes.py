@@ -294,6 +294,8 @@ def test_tiny_batch() -> None:
     for phase in ("sync", "h2d"):
         waits = causes(small(device="NVIDIA A100", waits={phase: 0.0005}))
         assert "tiny-batch" not in waits, "the host waits: the device is busy"
+    busy = small(device="NVIDIA A100", waits={"h2d": 0.009}).event("device_step", 0.01, h2d=1e4, forward=4e5)
+    assert "tiny-batch" not in causes(busy), "a copy that takes no time waits for the device, too"
 
 
 def test_a_few_rounds_in_each_of_many_layers_are_a_loop() -> None:

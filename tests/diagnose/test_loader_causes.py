@@ -270,6 +270,18 @@ def test_h2d_copy_on_a_device_alone() -> None:
     assert "h2d-copy" not in run("NVIDIA A100", True) and "h2d-copy" not in run("cpu", False)
 
 
+def test_h2d_copy_is_not_the_devices_compute() -> None:
+    def seconds(h2d_s: float, **times: float) -> float:
+        builder = TimelineBuilder("NVIDIA A100").loader(LOADER, pin_memory=False).steps(100, h2d=h2d_s, **times)
+        builder.event("device_step", 0.02, h2d=1e6, forward=6e6, backward=12e6)
+        found = judge(builder, cpu_machine()).findings
+        return sum(f.seconds_per_step for f in found if f.cause == "h2d-copy")
+
+    waiting_s = seconds(0.018, forward=0.001, backward=0.001)
+    assert waiting_s == pytest.approx(0.003, rel=0.01), "the copy, and the launches: the device computes in the rest"
+    assert seconds(0.001, forward=0.008, backward=0.011) == pytest.approx(0.001, rel=0.01), "no more than it took"
+
+
 def test_h2d_copy_names_the_copies_and_then_the_loader() -> None:
     copies: UserLine = ("train.py", 31, "train", "images = images.to(device)")
     builder = TimelineBuilder("NVIDIA A100").loader(LOADER, pin_memory=False).steps(100, h2d=0.004, **COMPUTE)

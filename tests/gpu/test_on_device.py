@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from hotlap.inject.door import environment
+from hotlap.inject.seeding import STRIDE
 from hotlap.records.call import Call
 from hotlap.records.plan import Move
 from hotlap.records.rows import PHASES
@@ -101,3 +102,18 @@ def test_a_lever_that_a_cpu_refuses_is_applied_and_trains(tmp_path: Path, lever:
     (mark,) = [m for m in timeline.mark if m.kind == "lever"][-1:]
     assert (mark.id, mark.state) == (lever, "applied"), mark
     assert all(map(math.isfinite, losses)) and sum(losses[-8:]) < sum(losses[:8])
+
+
+def test_a_seed_of_the_devices_own_is_shifted_once(tmp_path: Path) -> None:
+    (tmp_path / "seeds.py").write_text(
+        "import torch\n"
+        "assert not torch.cuda.is_initialized()\n"
+        "for seed in (torch.manual_seed, torch.cuda.manual_seed, torch.cuda.manual_seed_all):\n"
+        "    seed(5)\n"
+        "    print(torch.cuda.initial_seed())\n"
+    )
+    call = Call(timeline_dir=str(tmp_path), mode="trial", seed_offset=2, scratch=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "seeds.py"], cwd=tmp_path, env=environment(call), capture_output=True, text=True, timeout=150
+    )
+    assert done.stdout.split() == [str(5 + 2 * STRIDE)] * 3, done.stderr

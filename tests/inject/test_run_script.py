@@ -167,3 +167,23 @@ print(*[n.name for n in PASSED_ON + THE_TERMINALS])
 def test_a_system_without_some_signals() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "SIGTERM SIGINT\n"
+
+
+def test_what_the_shell_opened_for_the_script_is_open_in_it() -> None:
+    """``hotlap run -- python cat.py <(zcat data)`` hands it over as an open file; none of ours is."""
+    script = "import os, sys; sys.exit(int(os.read(int(sys.argv[1]), 9)))"
+    host = (
+        "import os, sys; from hotlap.inject.run_script import run_script; ours = open(os.devnull)\n"
+        "sys.exit(run_script([sys.executable, '-c', *sys.argv[1:]], os.environ))"
+    )
+    reading, writing = os.pipe()
+    os.write(writing, b"7")
+    os.close(writing)
+    try:
+        done = subprocess.run([sys.executable, "-c", host, script, str(reading)], pass_fds=[reading], timeout=60)
+    finally:
+        os.close(reading)
+    assert done.returncode == 7
+    seen = "import os; print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
+    told = subprocess.run([sys.executable, "-c", host, seen], capture_output=True, text=True, timeout=60).stdout
+    assert told == "[0, 1, 2]\n" or not Path("/proc/self/fd").exists()

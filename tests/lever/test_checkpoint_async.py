@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from hotlap.lever import pending_saves
 from hotlap.lever.catalog import checkpoint_async
 from hotlap.lever.pending_saves import FATES
 from hotlap.testing.lever_target import LocalTarget
@@ -49,6 +50,36 @@ def test_same_file_as_torch_save(target: LocalTarget, tmp_path: Path) -> None:
     assert time.perf_counter() - started < 0.1
     assert path.read_bytes() == other.read_bytes()
     assert target.changes == 1
+
+
+class Recorded:
+    """An event of a stream, and the threads that waited for it before anything was written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.waited = path, list[str]()
+
+    def synchronize(self) -> None:
+        assert not list(self._path.parent.glob(f"{self._path.name}*"))
+        self.waited.append(threading.current_thread().name)
+
+
+def test_the_thread_waits_for_the_copies(target: LocalTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = Recorded(tmp_path / "m.pt")
+    monkeypatch.setattr(pending_saves, "copies_made", lambda taken: [event])
+    torch.save(state(), tmp_path / "m.pt")
+    assert torch.load(tmp_path / "m.pt")["step"] == 3 and event.waited == ["hotlap-checkpoint"]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_copy_on_a_stream_of_the_scripts_own_is_whole(target: LocalTarget, tmp_path: Path) -> None:
+    weight, stream = torch.zeros(1 << 22, device="cuda"), torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(1 << 30)  # the copy is queued behind it
+        weight.fill_(1.0)
+        torch.save({"w": weight}, tmp_path / "m.pt")
+    assert bool((torch.load(tmp_path / "m.pt", map_location="cpu")["w"] == 1).all())
 
 
 def test_later_changes_of_the_weights_do_not_reach_the_file(target: LocalTarget, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ NEW, OLD = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ({}, {OLD: "expandable_segments:True"}),
+        ({}, {NEW: "expandable_segments:True"}),
         ({OLD: "max_split_size_mb:128"}, {OLD: "max_split_size_mb:128,expandable_segments:True"}),
         ({OLD: "expandable_segments:False,max_split_size_mb:9"}, {OLD: "max_split_size_mb:9,expandable_segments:True"}),
         ({NEW: "garbage_collection_threshold:0.6"},
@@ -32,7 +33,23 @@ def test_the_users_own_options_stay(before: dict[str, str], after: Any, monkeypa
         monkeypatch.delenv(name, raising=False)
     for name, value in before.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(lever, "version", lambda package: "2.13.0+cpu")
     assert lever.environment({}) == after
+
+
+@pytest.mark.parametrize(("installed", "name"), [("2.8.1", OLD), ("2.9.0+cu128", NEW), ("3.0", NEW), (None, OLD)])
+def test_torch_is_told_under_the_name_it_knows(
+    installed: str | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(package: str) -> str:
+        if installed is None:
+            raise PackageNotFoundError(package)
+        return installed
+
+    for variable in (NEW, OLD):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(lever, "version", version)
+    assert lever.environment({}) == {name: "expandable_segments:True"}
 
 
 def test_refusals() -> None:

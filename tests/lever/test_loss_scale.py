@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 
-from hotlap.lever.loss_scale import LossScale
+from hotlap.lever.loss_scale import LossScale, _size
 from hotlap.testing.lever_target import LocalTarget
 
 X = torch.linspace(-1, 1, 12).view(4, 3)
@@ -84,3 +85,9 @@ def test_gradients_of_what_is_computed_are_asked_for(scale: LossScale) -> None:
     out.retain_grad()
     out.mean().backward(inputs=[out])
     assert out.grad is not None and torch.equal(out.grad, torch.full((4, 1), 0.25))
+
+
+def test_gradients_may_lie_on_two_devices() -> None:
+    with FakeTensorMode():
+        assert _size([torch.ones(3, device=f"cuda:{k}") for k in range(2)]).device == torch.device("cuda", 0)
+    assert _size([torch.tensor([3.0, 4.0]), torch.ones(1)]).item() == 6.0

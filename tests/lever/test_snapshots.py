@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hotlap.lever.snapshots import Snapshots, tensors_in
+from hotlap.lever.snapshots import Snapshots, copies_made, tensors_in
 
 
 def saved(state: Any) -> bytes:
@@ -135,3 +135,24 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     snapshots.give_back(small)
     assert places(snapshots.take({"b": torch.ones(9)})) == where[1]
     assert not snapshots._spares
+
+
+class OnDevice(Tensor):
+    """A tensor that says it lies on a GPU."""
+
+    device: Any = torch.device("cuda", 1)  # type: ignore[assignment]
+    is_cuda: Any = True  # type: ignore[assignment]
+
+
+def test_each_device_that_copies_has_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream:
+        def __init__(self, device: torch.device) -> None:
+            self._device = device
+
+        def record_event(self) -> str:
+            return f"recorded on {self._device}"
+
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    there = [torch.zeros(2).as_subclass(OnDevice) for _ in range(2)]
+    assert copies_made({"a": there, "b": torch.zeros(1)}) == ["recorded on cuda:1"]
+    assert copies_made({"b": torch.zeros(1), "n": 1}) == []

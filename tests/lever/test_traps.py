@@ -94,10 +94,32 @@ def test_fused_on_a_cpu_and_channels_last_exclude_each_other(target: LocalTarget
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad])
 def test_fused_needs_matching_layout_and_no_state(target: LocalTarget, kind: Any) -> None:
     model = conv_net().to(memory_format=torch.channels_last)
-    optimizer = kind(model.parameters(), lr=0.1)
     optimizer_fused.apply(target, {"impl": "fused"})
+    optimizer = kind(model.parameters(), lr=0.1)
     step(model, optimizer, torch.randn(2, 3, 8, 8))
     assert not optimizer.param_groups[0]["fused"] and target.changes == 0
+
+
+@pytest.mark.parametrize(("kind", "impl", "switched"), [
+    (torch.optim.Adam, "foreach", False), (torch.optim.AdamW, "foreach", False), (torch.optim.AdamW, "fused", True),
+    (torch.optim.SGD, "foreach", True),
+])  # fmt: skip
+def test_a_learning_rate_that_is_a_tensor(target: LocalTarget, kind: Any, impl: str, switched: bool) -> None:
+    model = conv_net()
+    optimizer_fused.apply(target, {"impl": impl})
+    optimizer = kind(model.parameters(), lr=torch.tensor(0.1))
+    step(model, optimizer, torch.randn(2, 3, 8, 8))
+    assert bool(optimizer.param_groups[0][impl]) == switched
+
+
+def test_a_model_with_convolutions_of_both_kinds_is_laid_out_as_far_as_it_goes(tmp_path: Path) -> None:
+    model = nn.Sequential(*conv_net()[:2], nn.Unflatten(1, (2, 2)), nn.Conv3d(2, 2, 2), nn.Flatten(2), nn.Linear(25, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    with LocalTarget(str(tmp_path)) as target:
+        channels_last.apply(target, {})
+        step(model, optimizer, torch.randn(2, 3, 8, 8))
+        assert is_last(model) and target.changes
+    assert target.problems == [] and not is_last(model)
 
 
 def test_what_validation_leaves_behind_may_be_used_in_a_later_backward(target: LocalTarget) -> None:

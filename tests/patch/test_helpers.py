@@ -149,6 +149,25 @@ def test_a_checkpoint_is_the_state_of_its_moment(tmp_path: Path, monkeypatch: py
     assert torch.load(tmp_path / "b.pt")["w"].tolist() == [1, 1, 1]
 
 
+def test_the_thread_waits_for_copies_on_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+
+    class Recorded:
+        def record_event(self) -> Recorded:
+            return self
+
+        def synchronize(self) -> None:
+            assert not list(tmp_path.iterdir())
+            waited.append(threading.current_thread().name)
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_stream", Recorded)
+    save_later({"w": torch.ones(3)}, tmp_path / "a.pt")
+    join_all()
+    assert len(waited) == 1 and "_write_all" in waited[0]
+    assert torch.load(tmp_path / "a.pt")["w"].tolist() == [1, 1, 1]
+
+
 def test_of_checkpoints_faster_than_the_disk_the_newest_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,6 +149,8 @@ def test_an_arms_own_clock() -> None:
         (r"EER[:= ]+([\d.]+)", "EER: nan\nEER: 3.1\nloss nan\n", 3.1),
         (r"EER (\S+)", "loss 3", None),
         (r"EER (\S+)", "EER 3.1\nEER soon", 3.1),
+        (r"EER[:= ]+([\d.]+)", "EER: 3.1\nEER: 4.2e-1\n", None),
+        (r"EER[:= ]+([-+\d.eE]+)", "EER: 4.2e-1\n", 0.42),
     ],
 )
 def test_the_last_match_that_is_a_number(pattern: str, text: str, value: float | None) -> None:

@@ -191,6 +191,18 @@ def test_reasons() -> None:
     cuda = "Traceback\n  File x\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n"
     assert say(1, cuda).startswith("out of memory: torch.OutOfMemoryError")
     assert say(1, "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory").startswith("out of memory")
+    for rank_text in (
+        "[rank0]: Traceback\n[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n",
+        cuda + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED\n",
+        "[rank1]: torch.OutOfMemoryError: CUDA out of memory.\n[rank0]: torch.distributed.DistBackendError: NCCL\n",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "terminate called after throwing an instance of 'c10::OutOfMemoryError'\n",
+    ):
+        assert say(1, rank_text).startswith("out of memory: "), rank_text
+    assert say(1, "when out of memory, use less\nKeyError: 'a'") == "crashed with exit code 1: KeyError: 'a'"
+    assert last_error("[rank0]: KeyError: 'a'\nx.errors.ChildFailedError: \n") == "KeyError: 'a'"
+    assert last_error("x.errors.ChildFailedError: \n") == "x.errors.ChildFailedError:"
     assert say(-9, "", True) == "out of memory: the kernel ended it"
     assert say(1, "OSError: [Errno 28] No space left on device").startswith("scratch full")
     full = explain(1, "OSError: [Errno 28] No space left on device", sandboxed=True, memory_kill=False, disk_full=True)

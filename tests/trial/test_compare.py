@@ -9,9 +9,11 @@ import psutil
 import pytest
 from trial_support import QUICK, MakeArm, mean_ratio
 
-from hotlap.records.trials import Interval
+from hotlap.records.trials import TOO_FEW, Interval, Window
+from hotlap.trial import compare as compare_module
 from hotlap.trial.compare import compare
 from hotlap.trial.progress import Progress
+from hotlap.trial.runner import ArmEnded, Runner
 
 
 def test_a_faster_candidate_is_measured_and_both_arms_are_left_frozen(make_arm: MakeArm) -> None:
@@ -55,6 +57,22 @@ def test_arms_that_do_not_fit_into_memory_together_run_one_at_a_time(make_arm: M
     assert [w.arm for w in trial.windows][:4] == ["baseline", "candidate", "candidate", "baseline"]
     assert set(trial.startup_s) == {"baseline", "candidate"} and len(baseline.thaws) >= 2
     assert all(w.dropped is None for w in trial.windows[:4])
+
+
+def test_windows_that_neighbours_spoiled_are_the_reason_where_they_are(
+    make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that the script was too short, which more launches would not mend."""
+    arm = make_arm("faster", step_s=0.01)
+    found = compare_module._Comparison(make_arm("baseline", step_s=0.01), arm, QUICK, mean_ratio, Runner(QUICK), None)
+    ended = ArmEnded(arm, "script ended after 1600 steps", finished=True)
+    dropped = ["neighbour load (0.50 cores)", "too few steps (2 of 6)", None]
+    for why, words in ((dropped, f"; 1 of 3 windows were dropped: neighbour load, so only 0 {TOO_FEW}"),
+                       (dropped[1:], "; a comparison needs at least")):  # fmt: skip
+        windows = [Window("baseline", n, 9, 9, 0.1, reason) for n, reason in enumerate(why)]
+        monkeypatch.setattr(found, "windows", lambda windows=windows: windows)
+        assert found.why(ended).startswith(f"script ended after 1600 steps{words}")
+    assert TOO_FEW not in found.why(ended)
 
 
 def test_a_step_that_compiles_takes_nothing_from_the_warm_up(make_arm: MakeArm) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -25,14 +26,21 @@ def offset_seeds(offset: int, undo: Undo, on_import: OnImport) -> None:
     import torch
 
     shift = offset * STRIDE
+    inside = threading.local()  # torch.manual_seed hands its seed, shifted already, on to torch.cuda.manual_seed_all
 
     def shifted(seed_function: Any) -> Any:
         def seed(*args: Any, **kwargs: Any) -> Any:
+            if vars(inside):
+                return seed_function(*args, **kwargs)
             if args and isinstance(args[0], int):
                 args = (args[0] + shift, *args[1:])
             elif isinstance(kwargs.get("seed"), int):
                 kwargs["seed"] = kwargs["seed"] + shift
-            return seed_function(*args, **kwargs)
+            inside.seeding = True
+            try:
+                return seed_function(*args, **kwargs)
+            finally:
+                del inside.seeding
 
         return seed
 
@@ -47,5 +55,8 @@ def offset_seeds(offset: int, undo: Undo, on_import: OnImport) -> None:
     if shift:
         undo.replace(torch, "manual_seed", shifted(torch.manual_seed))
         undo.replace(torch.random, "manual_seed", torch.manual_seed)
+        for name in ("manual_seed", "manual_seed_all"):  # a script may seed the device after torch.manual_seed
+            undo.replace(torch.cuda, name, shifted(getattr(torch.cuda, name)))
+            undo.replace(torch.cuda.random, name, getattr(torch.cuda, name))
         undo.replace(random, "seed", shifted(random.seed))
     on_import("numpy.random", numpy_ready)

@@ -101,14 +101,21 @@ class LossScale:
 
         self._holders.add(optimizer)
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        total = torch.stack([n.float() for n in torch._foreach_norm(grads)]).sum() if grads else torch.zeros(())
-        if not bool(torch.isfinite(total)):
+        if grads and not bool(torch.isfinite(_size(grads))):
             self.scale, self._good_steps = max(self.scale / 2, 1.0), 0
             return None
         self._good_steps += 1
         if self._good_steps == self.GROWTH_STEPS:
             self.scale, self._good_steps = self.scale * 2, 0
         return step(*args, **kwargs)
+
+
+def _size(grads: list[Tensor]) -> Tensor:
+    """A sum that is finite where they all are, wherever they lie."""
+    import torch
+
+    norms = torch._foreach_norm(grads)
+    return torch.stack([n.float().to(norms[0].device) for n in norms]).sum()
 
 
 def _take_off(held: Any) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hotlap.lever.script_errors import as_the_scripts
-from hotlap.lever.snapshots import Snapshots, tensors_in
+from hotlap.lever.snapshots import Snapshots, copies_made, tensors_in
 from hotlap.lever.whole_files import is_replaceable, write_whole
 
 __all__ = ["PendingSaves", "Reach"]
@@ -95,8 +95,15 @@ class PendingSaves:
             copied = self._copy(state) if is_replaceable(where) else None
         if copied is None:
             return False
+        made = copies_made(copied[0])
+
+        def write(name: str) -> None:
+            for event in made:
+                event.synchronize()
+            save(copied[0], name, **kwargs)
+
         nbytes = sum(t.nbytes for t in tensors_in(copied[0]))
-        self._queue(_Save(where, lambda name: save(copied[0], name, **kwargs), copied[0], nbytes, time.monotonic()))
+        self._queue(_Save(where, write, copied[0], nbytes, time.monotonic()))
         return True
 
     @contextmanager

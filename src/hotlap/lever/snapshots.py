@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
-__all__ = ["Snapshots", "tensors_in"]
+__all__ = ["Snapshots", "copies_made", "tensors_in"]
 
 _DEEP = 8
 """Containers in containers that tensors are looked for in."""
@@ -51,6 +52,15 @@ class Snapshots:
         while len(spares) > 1 and sum(t.nbytes for spare in spares for t in spare) > self._most_bytes:
             spares = spares[1:]
         self._spares = spares
+
+
+def copies_made(taken: Any) -> list[torch.cuda.Event]:
+    """Events, one per CUDA device, that happen once a copy just taken is complete. The copies are made on the script's
+    current streams, and a thread that reads them has streams of its own, which wait for nothing."""
+    import torch
+
+    devices = {t.device for t in tensors_in(taken) if t.is_cuda}
+    return [torch.cuda.current_stream(device).record_event() for device in devices]
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[Tensor]:

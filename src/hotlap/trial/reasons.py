@@ -14,7 +14,15 @@ __all__ = ["disk_full", "explain", "last_error", "oom_kills", "tail_of"]
 TAIL_BYTES = 32768
 FULL_BYTES = 1 << 20
 ERROR = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Failure)\b(?::.*)?$")
-OUT_OF_MEMORY = ("MemoryError", "out of memory", "OutOfMemoryError", "can't allocate memory", "Cannot allocate memory")
+RANK = re.compile(r"^\[rank\d+\]:\s*")
+"""What torch puts before each line of a traceback once there is a process group."""
+LAUNCHER = "ChildFailedError"
+"""What torchrun ends with, behind the errors of its ranks: it does not say what happened."""
+REFUSED = ("OutOfMemoryError", "CUDA out of memory", "CUDA error: out of memory", "DefaultCPUAllocator: can't allocate",
+           "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")  # fmt: skip
+"""Say it wherever they stand: another rank's error, or one that followed, may come behind."""
+OUT_OF_MEMORY = (*REFUSED, "MemoryError", "out of memory", "can't allocate memory", "Cannot allocate memory")
+"""Say it in an error's own line."""
 
 
 def tail_of(output: Path) -> str:
@@ -30,8 +38,19 @@ def tail_of(output: Path) -> str:
 
 def last_error(text: str) -> str | None:
     """Last line of the last traceback, shortened."""
-    found = [line.strip() for line in text.splitlines() if ERROR.match(line.strip())]
-    return found[-1][:200] if found else None
+    found = [line for line in _lines(text) if ERROR.match(line)]
+    said = [line for line in found if LAUNCHER not in line.partition(":")[0]] or found
+    return said[-1][:200] if said else None
+
+
+def _memory_error(text: str) -> str | None:
+    """The last line that says that there was no memory left."""
+    said = (line for line in _lines(text) if any(m in line for m in (OUT_OF_MEMORY if ERROR.match(line) else REFUSED)))
+    return next((line[:200] for line in reversed([*said])), None)
+
+
+def _lines(text: str) -> list[str]:
+    return [RANK.sub("", line.strip()) for line in text.splitlines()]
 
 
 def oom_kills() -> int:
@@ -46,13 +65,13 @@ def oom_kills() -> int:
 
 def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool, disk_full: bool = False) -> str:
     """One sentence without a full stop. ``exit_code``: negative for a signal; ``text``: end of the output."""
-    error = last_error(text)
+    error, memory_error = last_error(text), _memory_error(text)
     if exit_code == sandbox.FAILED and sandbox.SAYS in text:
         return "no sandbox: " + text.rpartition(sandbox.SAYS)[2].splitlines()[0]
     if exit_code in (-signal.SIGKILL, 128 + signal.SIGKILL):
         return "out of memory: the kernel ended it" if memory_kill else "ended by SIGKILL"
-    if error is not None and any(mark in error for mark in OUT_OF_MEMORY):
-        return f"out of memory: {error}"
+    if memory_error is not None:
+        return f"out of memory: {memory_error}"
     if "No space left on device" in text and disk_full:
         return "the disk of the run folder is full (free some space, or pass --runs DIR)"
     if "No space left on device" in text and sandboxed:

@@ -26,6 +26,6 @@ def find(view: View) -> Finding | None:
     return view.finding(
         CAUSE, per_step * policy.driver_alloc_s + retries * policy.driver_retry_s, "Keep batches to a few shapes "
         "(pad to buckets), leave torch.cuda.empty_cache() out of the loop, or start the script with "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.", view.forward_where(),
+        "PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before torch 2.9).", view.forward_where(),
         detail=f"{per_step:.3g} requests per step", phase="forward", evidence=evidence,
     )  # fmt: skip

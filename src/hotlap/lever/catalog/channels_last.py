@@ -93,7 +93,9 @@ def apply(target: Target, setting: Setting) -> None:
             return
 
         def lay_out(last: Any) -> None:
-            module.to(memory_format=torch.channels_last if last else torch.contiguous_format)  # type: ignore[call-overload]
+            layout = torch.channels_last if last else torch.contiguous_format
+            # as module.to, which refuses a model that has 3-d convolutions, too
+            module._apply(lambda t: t.contiguous(memory_format=layout) if t.dim() == 4 else t)  # type: ignore[no-untyped-call]
 
         target.replace(Knob(lambda: False, lay_out), "value", True)
         converted.add(module)

@@ -5,10 +5,11 @@ size: no cached segment fits, and a new one is made, or all of them are given ba
 
 Gain: Prior: from nothing to what the requests are taken to cost (not measured here).
 
-Runtime: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment that the command is started with, beside
-what it holds already. A script that sets the variable itself keeps its own value, and the lever ends without effect.
+Runtime: PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before torch 2.9) in the environment that
+the command is started with, beside what it holds already. A script that sets the variable itself keeps its own value,
+and the lever ends without effect.
 
-Source: Start the script with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.
+Source: Start the script with PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before torch 2.9).
 
 Risk: CUDA tensors that are shared between processes need more from the driver. Results should not change; that they are
 equal bit for bit was not measured here.
@@ -17,6 +18,8 @@ equal bit for bit was not measured here.
 from __future__ import annotations
 
 import os
+import re
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from hotlap.lever.checks import check_setting
@@ -41,7 +44,8 @@ AT_LAUNCH = True
 
 _OPTION = "expandable_segments"
 _NEW, _OLD = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
-"""Older torch knows the second alone."""
+"""Older torch knows the second alone; newer torch warns of it."""
+_SINCE = (2, 9)
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -78,10 +82,19 @@ def check(setting: Setting, machine: Machine) -> str | None:
 def environment(setting: Setting) -> dict[str, str]:
     """The option behind the user's own ones, in the variables that they set."""
     found = {}
-    for name in [n for n in (_NEW, _OLD) if os.environ.get(n)] or [_OLD]:
+    for name in [n for n in (_NEW, _OLD) if os.environ.get(n)] or [_known()]:
         options = [o for o in os.environ.get(name, "").split(",") if o and not o.strip().startswith(_OPTION)]
         found[name] = ",".join([*options, f"{_OPTION}:True"])
     return found
+
+
+def _known() -> str:
+    """The name that the torch installed here knows; torch itself is not imported for it."""
+    try:
+        numbers = re.match(r"(\d+)\.(\d+)", version("torch"))
+    except PackageNotFoundError:
+        return _OLD
+    return _NEW if numbers and (int(numbers[1]), int(numbers[2])) >= _SINCE else _OLD
 
 
 def apply(target: Target, setting: Setting) -> None:
@@ -108,4 +121,5 @@ def apply(target: Target, setting: Setting) -> None:
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """Advice: the variable in front of the command."""
     where = place(*finding.where)
-    return [Edit("advice", where.file, where.line, advice=f"Start the script with {_OLD}={_OPTION}:True.")]
+    advice = f"Start the script with {_NEW}={_OPTION}:True ({_OLD} before torch 2.9)."
+    return [Edit("advice", where.file, where.line, advice=advice)]

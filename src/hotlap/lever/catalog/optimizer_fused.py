@@ -38,6 +38,8 @@ NUMERIC = True
 
 _RULES = {"impl": Rule(str, choices=("fused", "foreach"))}
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
+_PLAIN_RATE = ("Adam", "AdamW")
+"""Their foreach form takes no learning rate that is a tensor."""
 _FOREACH = (*_FUSED, "NAdam", "RAdam", "RMSprop", "Rprop", "Adamax", "ASGD", "Adadelta")
 
 
@@ -111,6 +113,8 @@ def _supported(optimizer: Optimizer, impl: str) -> bool:
         return False
     for group in optimizer.param_groups:
         if group.get("fused") or group.get("foreach") or group.get("differentiable"):
+            return False
+        if kind.__name__ in _PLAIN_RATE and impl == "foreach" and not isinstance(group.get("lr"), float | int):
             return False
         for p in group["params"]:
             if not p.is_floating_point() or p.is_sparse or (impl == "fused" and not p.is_contiguous()):

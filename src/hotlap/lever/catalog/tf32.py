@@ -14,7 +14,7 @@ Risk: Products are rounded to 10 bits of mantissa, sums stay in fp32. Quality is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
@@ -78,14 +78,33 @@ def apply(target: Target, setting: Setting) -> None:
     done: list[bool] = []
 
     def switch(module: nn.Module) -> None:
-        import torch
-
-        if not done and torch.get_float32_matmul_precision() == "highest":
-            knob = Knob(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision)
-            target.replace(knob, "value", "high")
+        if not done:
+            _raise(target)
         done.append(True)
 
     target.on_model(switch)
+
+
+def _raise(target: Target) -> None:
+    """By the switch that the script uses: torch's older one refuses to answer where its newer one was set."""
+    import torch
+
+    matmul: Any = torch.backends.cuda.matmul
+    if getattr(matmul, "fp32_precision", None) == "tf32":
+        return
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:
+        target.replace(Knob(lambda: matmul.fp32_precision, _newer), "value", "tf32")
+        return
+    if before == "highest":
+        target.replace(Knob(lambda: before, torch.set_float32_matmul_precision), "value", "high")
+
+
+def _newer(precision: str) -> None:
+    import torch
+
+    torch.backends.cuda.matmul.fp32_precision = precision
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

@@ -10,6 +10,7 @@ import torch
 
 __all__ = ["save_later"]
 
+_cuda: Any = torch.cuda
 _changed = _threading.Condition()
 _waiting: Any = {}
 _writers: Any = []
@@ -30,11 +31,13 @@ def save_later(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         torch.save(obj, f, *args, **kwargs)  # a stream, a device, a file of two names
         return
     kept = _copied(obj, _spare.pop("state", None))
+    # the copies may be made on a stream that the thread's own does not wait for
+    made = _cuda.current_stream().record_event() if _cuda.is_initialized() else None
     with _changed:
         _changed.wait_for(lambda: name in _waiting or not _waiting)
         if name in _waiting:
             _spare["state"] = _waiting[name][0]
-        _waiting[name] = (kept, args, kwargs)
+        _waiting[name] = (kept, made, args, kwargs)
         if not _writers:
             _writers.append(_threading.Thread(target=_write_all))
             _writers[0].start()
@@ -67,8 +70,10 @@ def _write_all() -> None:
                 if not _waiting:
                     _writers.clear()
                     return
-                name, (state, args, kwargs) = _waiting.popitem()
+                name, (state, made, args, kwargs) = _waiting.popitem()
                 _changed.notify_all()
+            if made is not None:
+                made.synchronize()
             begun = _time.monotonic()
             torch.save(state, f"{name}.part", *args, **kwargs)
             _os.replace(f"{name}.part", name)

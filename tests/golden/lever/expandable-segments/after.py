@@ -1,4 +1,4 @@
-# started as: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py
+# started as: PYTORCH_ALLOC_CONF=expandable_segments:True python train.py
 import torch
 
 

@@ -1,0 +1,59 @@
+"""The switch for fp32 products, in torch's older and newer form; it can be set where there is no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hotlap.lever.catalog import tf32
+from hotlap.testing.lever_target import LocalTarget
+
+MATMUL: Any = torch.backends.cuda.matmul
+
+pytestmark = pytest.mark.skipif(not hasattr(MATMUL, "fp32_precision"), reason="this torch has one switch alone")
+
+
+@pytest.fixture(autouse=True)
+def as_torch_begins() -> Iterator[None]:
+    yield
+    torch.backends.mkldnn.matmul.fp32_precision = "none"
+    torch.set_float32_matmul_precision("highest")
+    MATMUL.fp32_precision = "none"
+
+
+def applied(folder: Path) -> tuple[int, str]:
+    """How many changes, and the precision while they stand."""
+    with LocalTarget(str(folder)) as target:
+        tf32.apply(target, {})
+        model = nn.Linear(2, 2)
+        model(torch.zeros(1, 2))
+        model(torch.zeros(1, 2))
+        found = target.changes, str(MATMUL.fp32_precision)
+    assert target.problems == []
+    return found
+
+
+def test_torch_as_it_begins(tmp_path: Path) -> None:
+    assert applied(tmp_path) == (1, "tf32")
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize("say", [
+    lambda: setattr(MATMUL, "fp32_precision", "tf32"), lambda: torch.set_float32_matmul_precision("high"),
+])  # fmt: skip
+def test_one_that_is_fast_already_is_left(tmp_path: Path, say: Any) -> None:
+    say()
+    assert applied(tmp_path) == (0, "tf32")
+
+
+def test_the_older_switch_may_refuse_to_answer(tmp_path: Path) -> None:
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    with pytest.raises(RuntimeError, match="mix of the legacy and new"):
+        torch.get_float32_matmul_precision()
+    before = MATMUL.fp32_precision
+    assert applied(tmp_path) == (1, "tf32") and MATMUL.fp32_precision == before
