@@ -192,6 +192,21 @@ def test_a_folder_and_a_file_by_url(source: Path, tmp_path: Path, site: str) -> 
     assert contents(tmp_path / "one") == {"a.bin": (source / "a.bin").read_bytes()}
 
 
+def test_names_by_url_are_those_of_the_files(source: Path, tmp_path: Path, site: str) -> None:
+    for name in ("a b#c.bin", "名.bin"):
+        (source / "deep" / name).write_bytes(name.encode())
+    stage(f"{site}/source/deep", tmp_path / "target")
+    assert contents(tmp_path / "target") == contents(source / "deep")
+    stage(f"{site}/source/deep/a%20b%23c.bin", tmp_path / "one")
+    assert contents(tmp_path / "one") == {"a b#c.bin": b"a b#c.bin"}
+
+
+def test_an_encoded_way_out_of_the_folder_is_none(source: Path, tmp_path: Path, site: str) -> None:
+    page(source / "deep", "b.bin", "%2e%2e%2f%2e%2e%2fsecret.bin")
+    with pytest.raises(HotlapError, match="leads out of the folder"):
+        stage(f"{site}/source/deep", tmp_path / "target")
+
+
 def test_a_connection_that_ends_is_told(source: Path, tmp_path: Path, site: str) -> None:
     (source / "cut.bin").write_bytes(b"c" * 5000)
     with pytest.raises(HotlapError, match=r"Staging cut\.bin failed: .*Run the same command again"):

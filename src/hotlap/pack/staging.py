@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from hotlap.pack.sources.read import NETWORK, is_url, leads_out, list_all
+from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, list_all
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Staged", "stage"]
@@ -80,7 +81,7 @@ def _names(source: str) -> tuple[str, list[str]]:
     root, names = source, list_all(source)
     if names == [""]:  # the URL of a file
         root, _, name = source.rpartition("/")
-        names = [name]
+        names = [unquote(name) if root.startswith("http") else name]
     names = [name for name in names if name and not re.fullmatch(r"\..+\.part", name.rpartition("/")[2])]
     if not names:
         raise HotlapError(f"{source} holds no files to stage.", "Is it the right folder?")
@@ -115,7 +116,7 @@ def _look(root: str, name: str) -> _File:
     if is_url(root):
         import fsspec
 
-        place = f"{root.rstrip('/')}/{name}"
+        place = inside(root, name)
         try:
             info = fsspec.open(place).fs.info(place)
         except Exception as err:  # each of fsspec's systems has errors of its own; aiohttp's are no OSError
@@ -164,7 +165,7 @@ def _open(root: str, name: str) -> Any:
     if is_url(root):
         import fsspec
 
-        return fsspec.open(f"{root.rstrip('/')}/{name}", "rb").open()
+        return fsspec.open(inside(root, name), "rb").open()
     return open(Path(root, name), "rb")
 
 

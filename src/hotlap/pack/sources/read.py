@@ -179,12 +179,15 @@ def _list_url(root: str) -> list[str]:
         raise _not_listed(root, err) from err
     names = [str(path)[len(base) :].lstrip("/") for path in found]
     if _is_http(root):  # a server's page of a folder has links that sort it (?C=N;O=D)
-        names = [name for name in names if "?" not in name]
+        names = [unquote(name) for name in names if "?" not in name]
     return names
 
 
 def list_all(root: str) -> list[str]:
-    """Names of all files below ``root``, hidden ones too, sorted, ``/`` between folders; [""] where it is a file."""
+    """Names of all files below ``root``, hidden ones too, sorted, ``/`` between folders; [""] where it is a file.
+
+    As in :func:`list_folder`, they are what :func:`inside` takes: a server's ``%20`` is a space.
+    """
     return sorted(_list_url(root) if is_url(root) else _list_here(root, every_kind=False))
 
 
@@ -194,6 +197,4 @@ def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
     A pipe or device of such a name is among them: as a row that cannot be packed.
     """
     names = _list_url(root) if is_url(root) else _list_here(root, every_kind=True)
-    if _is_http(root):
-        names = [unquote(name) for name in names]
     return sorted(n for n in names if n.lower().endswith(suffixes) and not PurePosixPath(n).name.startswith("."))
