@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from hotlap.cli.lever_setting import rules_of, setting_lines
 from hotlap.cli.main import build_parser, main
+from hotlap.lever.registry import levers
+from hotlap.testing.timelines import cpu_machine
 
 SCRIPT = ["--", sys.executable, "-c", "pass"]
 
@@ -45,6 +49,7 @@ def test_a_command_where_none_is_taken(capsys: pytest.CaptureFixture[str]) -> No
         (["speedup", "--plan", "missing/x.yaml", *SCRIPT], "The folder of --plan missing/x.yaml does not exist."),
         (["speedup", "--json", "folder", *SCRIPT], "--json folder is a folder."),
         (["diagnose", "--json", "folder", *SCRIPT], "--json folder is a folder."),
+        (["prove", "--plan", "x.yaml", "--json", "/proc/x.json", *SCRIPT], "--json /proc/x.json could not be written:"),
         (["report", "--json", "folder"], "--json folder is a folder."),
         (["compare", "a", "b", "--json", "folder"], "--json folder is a folder."),
         (["compare", "a", "b", "--json", "missing/x.json"], "The folder of --json missing/x.json does not exist."),
@@ -66,3 +71,32 @@ def test_options_of_a_diagnosis_say_that_they_keep_to_the_sandbox(capsys: pytest
     with pytest.raises(SystemExit):
         main(["diagnose", "--help"])
     assert "".join(capsys.readouterr().out.split()).count("inthesandboxalone") == 2
+
+
+@pytest.mark.parametrize("closed", [["2>&-"], ["2>&-", ">&-"]])
+def test_with_closed_streams_the_script_runs_and_finds_them_closed(closed: list[str], here: Path) -> None:
+    (here / "script.py").write_text("import sys; sys.exit(9 if sys.stderr is None else 1)\n")
+    line = f'"{sys.executable}" -m hotlap run --status always -- "{sys.executable}" script.py {" ".join(closed)}'
+    done = subprocess.run(["sh", "-c", line], cwd=here, timeout=120, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (9, ""), done.stderr
+
+
+def test_an_interruption_while_a_command_is_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hotlap.cli.main.importlib.import_module", interrupted)
+    assert main(["runs"]) == 130
+    assert capsys.readouterr().err.startswith("hotlap: interrupted")
+
+
+def test_the_page_of_a_lever_says_what_its_setting_may_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["levers", "autocast"]) == 0
+    assert "Setting, in a plan:\n  dtype: bf16 or fp16\n" in capsys.readouterr().out
+    for lever in levers().values():
+        known = ", ".join(rules_of(lever)) or "none"
+        assert f"known: {known}." in str(lever.check({"?": 1}, cpu_machine(compiler="c++"))), lever.ID
+        assert all(line.count(":") == 1 for line in setting_lines(lever)), lever.ID
+    assert setting_lines(levers()["loader-workers"])[1] == "prefetch: a whole number from 1 to 64, or null"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,18 @@ def test_a_runs_folder_that_is_not_there_is_told_the_same_by_all(
 ) -> None:
     assert main([*command, "--runs", str(tmp_path / "gone")]) == 2
     assert f"There is no folder {tmp_path / 'gone'}." in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_run_that_was_killed_is_told_as_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    folder = made_run(
+        tmp_path, "20260301-101500-train", RunRecord("prove", ["python", "train.py"], "2026-03-01 10:15:00")
+    )
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    assert "running" in (now := capsys.readouterr().out) and "silent" not in now
+    for path in [*folder.path.rglob("*"), folder.path]:
+        os.utime(path, (time.time() - 7200,) * 2)
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    assert "running, silent for 2 h" in capsys.readouterr().out

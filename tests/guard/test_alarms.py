@@ -143,6 +143,17 @@ def test_the_machine_is_blamed_for_what_is_its_doing(
     assert cause in AROUND or cause in CAUSES
 
 
+@pytest.mark.parametrize("grew", [("forward", "backward", "optimizer"), ("forward", "backward")])
+@pytest.mark.parametrize("others", [(0.1, 0.1), (0.1, 1.0)])
+def test_a_line_of_the_scripts_that_brings_most_of_it_is_told_though_the_rest_grew_too(
+    grew: tuple[str, ...], others: tuple[float, float]
+) -> None:
+    """Work of the script's own that takes caches and memory from forward and backward, say."""
+    slow = {**slower(1.3, *grew), **slower(20.0, "residual")}
+    run = Run().go(60.0, others=others[0]).go(90.0, others=others[1], line=("residual", LINE), **slow)
+    assert [(a.cause, a.where[0].line) for a in run.told] == [("host-work", 48)]
+
+
 def test_swapping_and_quotas() -> None:
     for name, before, after, cause in (
         ("swapped_bytes_per_s", 0.0, 5e7, "swapping"),

@@ -27,7 +27,7 @@ from hotlap.records.plan import Move, Plan
 from hotlap.records.proof import Quality
 from hotlap.records.rows import PHASES, Step
 from hotlap.records.seed_proof import SeedProof, Stop
-from hotlap.records.trials import Interval, Trial, Window
+from hotlap.records.trials import OF_BASELINE, TOO_FEW, Interval, Trial, Window
 from hotlap.report import check_page, check_words
 from hotlap.report.view import Report
 from hotlap.trial import sandbox
@@ -105,6 +105,42 @@ def test_a_slower_working_tree_is_refuted(
     assert main(["report"]) == 0 and "refuted: slower than the 5 % allowed" in capsys.readouterr().out
     (page,) = (repository / ".hotlap").glob("*/report.html")
     assert "report: .hotlap/" in printed.err and "Slower than the 5 % allowed" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("reason", "output", "words"),
+    [
+        (f"script ended; 3 of 6 windows were dropped: neighbour load, so only 1 {TOO_FEW}", "", "a quieter machine"),
+        (f"{OF_BASELINE}crashed with exit code 2", "python: can't open file '/w/train.py': [Errno 2] No such file\n",
+         "at main, crashed with exit code 2: python: can't open file '/w/train.py': [Errno 2] No such file."),
+    ],
+)  # fmt: skip
+def test_why_the_two_could_not_be_compared(
+    reason: str, output: str, words: str, repository: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def measured(session: Any, incumbent: Any, candidate: Any, question: Any) -> Trial:
+        incumbent.spec.output.write_text(output)
+        launched.append(question)
+        return Trial("check", {}, "failed", reason)
+
+    launched: list[Any] = []
+    monkeypatch.setattr(lap_check, "measure", measured)
+    monkeypatch.setattr("hotlap.lap.launches.measure", measured)
+    monkeypatch.setattr(sandbox, "available", lambda: "root")
+    assert main(["check", "--against", "main", "--launches", "2", "--", sys.executable, "train.py"]) == 1
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert len(launched) == (2 if TOO_FEW in reason else 1), "a later launch may be quieter"
+
+
+def test_a_lever_that_is_not_there_is_named_with_its_place_in_the_proof(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = repository.parent / "proof.json"
+    plan = Plan([Move("gc-freez", {}, "bits")])
+    kept.write_text(dumps(proof(commit=find_revision("main").commit, plan=plan)))
+    assert main(["check", "--baseline", str(kept), "--", sys.executable, "train.py"]) == 2
+    assert f"{kept}: $.plan.moves[0].lever is 'gc-freez'" in " ".join(capsys.readouterr().err.split())
 
 
 def proof(**more: object) -> SeedProof:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from hotlap.lap.seed_notes import failed, past_notes
+from hotlap.lap.seed_notes import cut_notes, end_notes, failed, past_notes, unmatched
 from hotlap.records.errors import HotlapError
-from hotlap.records.seed_proof import ArmRun, SeedRuns
+from hotlap.records.rows import Event
+from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
 
 ARMS = ("baseline", "candidate")
 
@@ -42,3 +44,41 @@ def test_a_door_that_did_not_open_says_where_to_look(tmp_path: Path) -> None:
     run: Any = SimpleNamespace(status="finished", reason="the script ended", steps=0)
     with pytest.raises(HotlapError, match=r"attach to the script: no torch\. Does `hotlap doctor` say ok\?"):
         failed({"baseline": arm}, {"baseline": run}, first=True)
+
+
+def test_a_pattern_that_takes_only_the_beginning_of_a_number_is_told_as_it_was_typed(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("EER: 4.2e-1\n")
+    arms: Any = {label: SimpleNamespace(spec=SimpleNamespace(output=tmp_path / "out")) for label in ARMS}
+    (told,) = cut_notes(re.compile(r"EER:\s*([\d.]+)"), arms)
+    assert told.startswith(r"--metric 'EER:\s*([\d.]+)' takes only the beginning of 4.2e-1")
+    assert cut_notes(re.compile(r"EER:\s*([-+\d.eE]+)"), arms) == []
+    run = ended("", status="finished")
+    (head, *_) = unmatched(re.compile(r"AUC:\s*([\d.]+)"), arms, SeedRuns(1, [], "baseline", True, run, run))
+    assert head.startswith(r"--metric 'AUC:\s*([\d.]+)' matched no number")
+
+
+@pytest.mark.parametrize(
+    ("stop", "loaders", "words"),
+    [
+        (Stop(epochs=3), 0, "--epochs 3 stopped no run: the script ended by itself after 195 steps, and no epochs"),
+        (Stop(epochs=3), 2, "and 2 epochs of a DataLoader began"),
+        (Stop(epochs=3), 3, None),
+        (Stop(steps=500), 0, "--steps 500 stopped no run: the script ended by itself after 195 steps."),
+        (Stop(steps=195), 0, None),
+        (Stop(), 0, None),
+    ],
+)
+def test_a_stop_that_stopped_nothing_is_told(stop: Stop, loaders: int, words: str | None) -> None:
+    events = [Event("loader_start", n, 1, 50 * n, d={"loader": 1.0}) for n in range(loaders)]
+    arms: Any = {label: SimpleNamespace(poll=lambda: SimpleNamespace(events=events)) for label in ARMS}
+    run = ended("", status="finished", reason="script ended")
+    told = end_notes(stop, arms, SeedRuns(1, [], "baseline", True, run, run))
+    assert (words is None and told == []) or (words is not None and words in told[0])
+    stopped = replace(run, status="stopped")
+    assert end_notes(stop, arms, SeedRuns(1, [], "baseline", True, stopped, stopped)) == []
+
+
+def test_an_exit_code_of_the_scripts_own_is_named() -> None:
+    run = ended("", reason="crashed with exit code 7", exit_code=7)
+    (told,) = end_notes(Stop(), {}, SeedRuns(1, [], "baseline", True, run, run))
+    assert "exit code 7" in told

@@ -46,3 +46,14 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_folder_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(HotlapError, match="name another with --scratch"):
         make_scratch(tmp_path / "gone")
+
+
+def test_a_folder_that_takes_no_files_is_an_error_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As /proc is, which says that root may write there."""
+
+    def refused(**options: object) -> str:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(scratch.tempfile, "mkdtemp", refused)
+    with pytest.raises(HotlapError, match=r"No scratch folder can be made in .*: No such file .*--scratch"):
+        make_scratch(tmp_path)

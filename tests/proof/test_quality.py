@@ -55,7 +55,8 @@ def test_a_broken_candidate_is_refuted_and_can_be_written(bad: float) -> None:
     candidate = curves(2)
     candidate[1][40] = bad
     found = judge(curves(2), candidate)
-    assert found.verdict == "refuted" and "step 40 of seed 1" in found.summary
+    assert found.verdict == "refuted" and "step 40 in run 2 of 2" in found.summary
+    assert "step 40 of seed 8" in judge(curves(2), candidate, names=[7, 8]).summary
     assert '"raw"' in dumps(found)
 
 

@@ -15,7 +15,7 @@ from hotlap.proof.metric import judge_metric
 from hotlap.proof.over_seeds import over_seeds, seeds_for_margin, seeds_for_ratio
 from hotlap.proof.sooner import seconds_to
 from hotlap.proof.what_more import what_more
-from hotlap.proof.whole_runs import Asked, conclude, diverged, hopeless, ratios, usable
+from hotlap.proof.whole_runs import Asked, conclude, diverged, hopeless, ratios
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
 
 
@@ -96,8 +96,8 @@ def test_a_crash_under_the_plan_alone_refutes_it() -> None:
 def test_a_script_that_ends_with_a_status_of_its_own_is_no_crash() -> None:
     ended = {"status": "failed", "reason": "crashed with exit code 3", "exit_code": 3}
     both = replace(pair(1), baseline=run(0.2, seed=1, **ended), candidate=run(0.1, seed=1, **ended))
-    assert usable(both)
-    assert not usable(replace(both, candidate=run(0.1, seed=1, **{**ended, "steps": 59})))
+    assert both.usable
+    assert not replace(both, candidate=run(0.1, seed=1, **{**ended, "steps": 59})).usable
 
 
 @pytest.mark.parametrize("reason", ["crashed with exit code 1: RuntimeError: boom", "ended by SIGTERM"])
@@ -106,7 +106,7 @@ def test_a_script_that_crashes_in_both_arms_alike_proves_nothing(reason: str) ->
     crashes = [
         replace(pair(k), baseline=run(0.2, seed=k, **ended), candidate=run(0.1, seed=k, **ended)) for k in (1, 2, 3)
     ]
-    assert not any(map(usable, crashes))
+    assert not any(runs.usable for runs in crashes)
     found = conclude(crashes, Asked("bits"))
     assert found.verdict == "not proved" and found.speedup is None
     assert what_more(crashes, found, Asked("bits")) == ["No seed came through in both arms: nothing was compared."]
@@ -289,3 +289,9 @@ def test_a_loss_that_the_plan_never_reaches_ends_it() -> None:
     )  # fmt: skip
     assert _Prover.enough(prover, seeds[-1], found), "and says so"  # type: ignore[arg-type]
     assert notes and "Stopped after 2 of 9 seeds" in notes[-1]
+
+
+def test_a_loss_that_is_no_number_is_told_with_its_seed() -> None:
+    broken = pair(5)
+    broken.candidate.loss[0] = None
+    assert "step 0 of seed 5" in conclude([pair(4, worse=1.01), broken], Asked("maths")).quality.summary

@@ -127,3 +127,17 @@ def test_a_file_that_cannot_be_written_says_what_to_do_instead(tmp_path: Path) -
         with pytest.raises(HotlapError, match=r"Cannot write .* Name a file in a folder that you can write\."):
             write_atomic(path, "text")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_document_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(RecordError, match=r"run\.json is no regular file"):
+        RunFolder(tmp_path).read("run.json", Plan)
+
+
+@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"moves": 3}', b'{"moves": [], "schema": "hotlap.plan/0x"}'])
+def test_a_spoilt_document_says_what_to_do(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "plan.json").write_bytes(data)
+    with pytest.raises(RecordError) as err:
+        RunFolder(tmp_path).read("plan.json", Plan)
+    assert str(tmp_path / "plan.json") in err.value.what and err.value.hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -131,3 +132,9 @@ def test_nothing_is_claimed_without_a_proof() -> None:
     for report in (sample.nothing_to_gain(), sample.failed_levers(), sample.absurd()):
         text = " ".join(parsed(render(report)).text)
         assert "x faster" not in text and "with the plan samples" not in text
+
+
+def test_a_sandbox_that_nobody_looked_for_is_not_said_to_be_missing() -> None:
+    found = sample.diagnose()
+    assert found.machine is not None and ">Sandbox<" in render(found)
+    assert ">Sandbox<" not in render(replace(found, machine=replace(found.machine, sandbox="")))

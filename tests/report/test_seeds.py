@@ -32,7 +32,8 @@ def arm(run_s: float, **more: object) -> ArmRun:
 
 def proof(**more: object) -> SeedProof:
     turns = [Window(label, n, 3, 12, 0.2 + n / 100) for n, label in enumerate(("baseline", "candidate") * 2)]
-    seeds = [SeedRuns(seed, ["python"], "baseline", True, arm(40.0), arm(20.0), turns) for seed in (1, 2, 3)]
+    seeds = [SeedRuns(seed, ["python", "train.py", str(seed)], "baseline", True, arm(40.0), arm(20.0), turns)
+             for seed in (1, 2, 3)]  # fmt: skip
     speed = Interval(2.0, 1.9, 2.1, 0.98, 3)
     bits = Quality("proved", "bits", "Losses are equal bit for bit over 3 steps.", 0.0, 0.0, 0.0, seeds=3, steps=3)
     whole = SeedProof(
@@ -60,7 +61,7 @@ def test_the_terminal_says_the_verdict_the_numbers_and_what_to_type() -> None:
     assert "3 seeds · both arms side by side · whole runs" in text
     assert "proved · 2.0x faster [1.9, 2.1] (whole runs, 3 seeds)" in text and "equal bits" in text
     assert "Losses are equal bit for bit over 3 steps in 3 seeds" in text
-    assert "hotlap run --plan 'my fast.yaml' -- python train.py '{seed}'" in text
+    assert "hotlap run --plan 'my fast.yaml' -- python train.py 1" in text
     assert max(map(len, printed(report(proof()), 60).splitlines())) <= 60
 
 
@@ -135,3 +136,15 @@ def test_a_row_that_is_too_long_for_the_terminal_is_told_whole() -> None:
     words = "reached in 6 min 35 s → 3 min 15 s"
     for width in (80, 120):
         assert words in printed(found, width), width
+
+
+def test_how_it_was_done_is_told_whole_on_a_narrow_terminal() -> None:
+    found = report(proof(stop=Stop(loss=0.3), speedup_of="after the first step"))
+    told = " ".join(printed(found, 60).split())
+    assert "both arms side by side · until loss 0.300 · seconds after the first step" in told and "…" not in told
+
+
+def test_a_script_with_an_exit_code_of_its_own_has_seconds_and_a_ratio() -> None:
+    ended = {"status": "failed", "reason": "crashed with exit code 7", "exit_code": 7}
+    runs = SeedRuns(1, ["python"], "baseline", True, arm(40.0, **ended), arm(20.0, **ended))
+    assert seed_words.seed_cells(proof(), runs)[1:4] == ["40.0 s", "20.0 s", "2.00x"]

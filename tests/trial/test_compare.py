@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -11,8 +12,9 @@ from trial_support import QUICK, MakeArm, mean_ratio
 
 from hotlap.records.trials import TOO_FEW, Interval, Window
 from hotlap.trial import compare as compare_module
+from hotlap.trial import neighbours
 from hotlap.trial.compare import compare
-from hotlap.trial.progress import Progress
+from hotlap.trial.progress import Progress, nowhere
 from hotlap.trial.runner import ArmEnded, Runner
 
 
@@ -59,12 +61,25 @@ def test_arms_that_do_not_fit_into_memory_together_run_one_at_a_time(make_arm: M
     assert all(w.dropped is None for w in trial.windows[:4])
 
 
+def test_a_script_that_ends_among_neighbours_is_measured_by_what_there_is(
+    make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbours, "between", lambda *_: SimpleNamespace(others=1.0, idle=0.0))
+    baseline, candidate = make_arm("baseline", step_s=0.02, steps=120), make_arm("same", step_s=0.02, steps=120)
+    budget = dataclasses.replace(QUICK, neighbour_cores=0.1, seconds=60.0, stop_early=False)
+    trial = compare(baseline, candidate, budget, mean_ratio)
+    assert trial.status == "measured" and any("script ended after 120 steps" in note for note in trial.notes)
+    assert any("others took up to 1.0 cores" in note for note in trial.notes)
+
+
 def test_windows_that_neighbours_spoiled_are_the_reason_where_they_are(
     make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that the script was too short, which more launches would not mend."""
     arm = make_arm("faster", step_s=0.01)
-    found = compare_module._Comparison(make_arm("baseline", step_s=0.01), arm, QUICK, mean_ratio, Runner(QUICK), None)
+    found = compare_module._Comparison(
+        make_arm("baseline", step_s=0.01), arm, QUICK, mean_ratio, Runner(QUICK, nowhere), None
+    )
     ended = ArmEnded(arm, "script ended after 1600 steps", finished=True)
     dropped = ["neighbour load (0.50 cores)", "too few steps (2 of 6)", None]
     for why, words in ((dropped, f"; 1 of 3 windows were dropped: neighbour load, so only 0 {TOO_FEW}"),

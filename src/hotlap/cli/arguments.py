@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import tempfile
 from pathlib import Path
 
 from hotlap.lap.options import Options
@@ -21,6 +22,7 @@ __all__ = [
     "check_json_folder",
     "duration",
     "measuring_options",
+    "named",
     "positive",
     "share",
 ]
@@ -51,6 +53,13 @@ def positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
     return int(text)
+
+
+def named(text: str) -> str:
+    """A path or address that is not empty: of an unset variable, "" would mean the folder one is in."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; is a variable of your shell unset?")
+    return text
 
 
 def share(text: str) -> float:
@@ -122,6 +131,12 @@ def check_json_folder(file: Path | None, option: str = "--json") -> None:
         raise HotlapError(f"{option} {file} is a folder.", "Name a file in it.", EXIT_USAGE)
     if file is not None and not file.absolute().parent.is_dir():
         raise HotlapError(f"The folder of {option} {file} does not exist.", "Make it first.", EXIT_USAGE)
+    try:
+        if file is not None:  # permissions do not say it all: /proc takes no file, nor does a disk that is full
+            tempfile.TemporaryFile(dir=file.absolute().parent).close()
+    except OSError as err:
+        what = f"{option} {file} could not be written: {err.strerror}."
+        raise HotlapError(what, "Name a file in a folder that you can write.", EXIT_USAGE) from err
 
 
 def _knobs(args: argparse.Namespace, command: list[str]) -> tuple[Knob, ...]:

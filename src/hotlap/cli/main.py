@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import shlex
 import sys
@@ -64,12 +65,23 @@ def _without_dashes(ours: list[str], at: int) -> HotlapError:
     return HotlapError(what, f"Put your command after `--`: {right}", EXIT_USAGE)
 
 
+def _open_closed_streams() -> None:
+    """What was closed (``2>&-``) leads nowhere, and nothing that is told there may end up elsewhere or fail.
+
+    The script finds it closed all the same: it inherits no file that Python opened.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the life of the process
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    _open_closed_streams()
     ours, theirs = split_command(sys.argv[1:] if arguments is None else arguments)
-    parser = build_parser(ours[0] if ours else None)
-    args, unknown = parser.parse_known_args(ours)
     try:
+        parser = build_parser(ours[0] if ours else None)  # importing a command takes a while, and Ctrl-C may come
+        args, unknown = parser.parse_known_args(ours)
         if unknown and args.takes_command and theirs is None and not unknown[0].startswith("-"):
             raise _without_dashes(ours, ours.index(unknown[0]))
         if unknown:

@@ -89,7 +89,8 @@ def sides(
 
 def name_cause(both: Sides, drift: Drift) -> Named:
     """The cause of a drift: the machine's doing first, since it makes every other cause look worse."""
-    growth = measure_growth(both.early, both.late)
+    step_more = drift.after_s / drift.before_s - 1.0 if drift.before_s > 0 else 0.0
+    growth = measure_growth(both.early, both.late, step_more)
     return _machine(both, drift, growth) or _script(both, drift, growth)
 
 

@@ -130,7 +130,8 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
 def _started(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     own = os.getpid()
     try:
-        return subprocess.Popen(list(command), env=dict(env), preexec_fn=lambda: _die_with(own))
+        # what the shell opened for the script (`<(…)`, `5< file`) stays open; Python makes none of ours inheritable
+        return subprocess.Popen(list(command), env=dict(env), preexec_fn=lambda: _die_with(own), close_fds=False)
     except OSError as err:
         hint = "It has no first line `#!…`: name what runs it, e.g. `bash` or `python`, before it."
         raise HotlapError(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 
 from hotlap.records.errors import NOT_ATTACHED, HotlapError
 from hotlap.records.plan import Plan
-from hotlap.records.seed_proof import ArmRun, SeedRuns
+from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
 from hotlap.trial.arm import Arm
+from hotlap.trial.arm_run import cut_number, printed
 from hotlap.trial.marks import last_words
 from hotlap.trial.reasons import tail_of
+from hotlap.trial.stopping import epochs_begun
 
-__all__ = ["failed", "neighbours_note", "past_notes", "plan_notes", "unmatched"]
+__all__ = ["cut_notes", "end_notes", "failed", "neighbours_note", "past_notes", "plan_notes", "unmatched"]
 
 OURS = ("no sandbox", "scratch full", "the disk of the run folder")
 """Beginnings of reasons that lie neither in the script nor in the plan."""
@@ -76,13 +79,47 @@ def plan_notes(plan: Plan, candidate: Arm, runs: SeedRuns) -> list[str]:
 def unmatched(pattern: re.Pattern[str], arms: Mapping[str, Arm], runs: SeedRuns) -> list[str]:
     """Where the metric was not printed: say so, with the last lines that were."""
     for label, run in (("baseline", runs.baseline), ("candidate", runs.candidate)):
-        if run.metric is not None or run.status == "failed":
+        if run.metric is not None or run.status == "failed" or cut_number(pattern, printed(arms[label])):
             continue
         output = arms[label].spec.output
         last = [line for line in tail_of(output).splitlines() if line.strip()][-LAST_LINES:]
-        head = f"--metric {pattern.pattern!r} matched no number in what the {_name(label)} printed ({output})."
+        head = (
+            f"--metric {shlex.quote(pattern.pattern)} matched no number in what the {_name(label)} printed ({output})."
+        )
         return [f"{head} Its last lines:" if last else f"{head} It printed nothing.", *(f"| {line}" for line in last)]
     return []
+
+
+def cut_notes(pattern: re.Pattern[str], arms: Mapping[str, Arm]) -> list[str]:
+    """Where the metric's pattern takes only the beginning of a number: 4.2 of 4.2e-1 is another number."""
+    for arm in arms.values():
+        if number := cut_number(pattern, printed(arm)):
+            return [
+                f"--metric {shlex.quote(pattern.pattern)} takes only the beginning of {number}, which does not count: "
+                r"write ([-+\d.eE]+) for the number."
+            ]
+    return []
+
+
+def end_notes(stop: Stop, arms: Mapping[str, Arm], runs: SeedRuns) -> list[str]:
+    """What is to be known of runs that came to an end of their own: that nothing stopped them, their exit code."""
+    one, other = runs.baseline, runs.candidate
+    if not runs.usable or "stopped" in (one.status, other.status):
+        return []
+    told = []
+    if one.own_end and other.own_end:
+        told.append(f"Both runs end with exit code {one.exit_code} and print no error: taken for the script's own end.")
+    if stop.steps is not None and max(one.steps, other.steps) < stop.steps:
+        told.append(f"--steps {stop.steps} stopped no run: the script ended by itself after {one.steps} steps.")
+    if stop.epochs is not None:
+        trainer = arms["baseline"].poll()
+        begun = 0 if trainer is None else epochs_begun(trainer.events)
+        if begun < stop.epochs:
+            told.append(
+                f"--epochs {stop.epochs} stopped no run: the script ended by itself after {one.steps} steps, and "
+                f"{begun or 'no'} epoch{'' if begun == 1 else 's'} of a DataLoader began in it. --steps needs none."
+            )
+    return told
 
 
 def past_notes(runs: SeedRuns) -> list[str]:

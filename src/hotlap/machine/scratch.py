@@ -27,7 +27,7 @@ _held: dict[Path, IO[bytes]] = {}
 def make_scratch(base: Path | None = None) -> Path:
     """A new empty folder in ``base``, or in memory where there is some to write to.
 
-    Raises HotlapError when ``base`` is no folder that can be written.
+    Raises HotlapError when nothing can be written there.
     """
     if base is None:
         memory = Path("/dev/shm")
@@ -36,7 +36,11 @@ def make_scratch(base: Path | None = None) -> Path:
         what = f"The scratch folder {base} does not exist or cannot be written."
         raise HotlapError(what, "Make it, or name another with --scratch.")
     _remove_orphans(base)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    except OSError as err:  # full, or no place for files (/proc), though its permissions allow it
+        what = f"No scratch folder can be made in {base}: {err.strerror}."
+        raise HotlapError(what, "Name another with --scratch, or free some space there.") from err
     part = folder / f".{_OWNER}"
     owner = open(part, "wb")  # noqa: SIM115 - held until remove_scratch, or the end of the process
     _locked(owner)

@@ -73,11 +73,15 @@ def default_margin(baseline_final: np.ndarray, scale: float) -> float:
     return max(FLOOR_MARGIN_FRAC, float(baseline_final.std(ddof=1)) / scale)
 
 
-def judge(baseline: Losses, candidate: Losses, margin_frac: float | None = None, paired: bool = True) -> Quality:
+def judge(
+    baseline: Losses, candidate: Losses, margin_frac: float | None = None, paired: bool = True,
+    names: Sequence[int] = (),
+) -> Quality:  # fmt: skip
     """Verdict on the candidate's quality; curve k of either arm has the same seed where ``paired``.
 
     The baseline may have more seeds than the candidate; they serve the margin (and the pooled bound).
-    ``margin_frac``: how much worse, relative, still counts as the same; None: :func:`default_margin`.
+    ``margin_frac``: how much worse, relative, still counts as the same; None: :func:`default_margin`. ``names``: the
+    seeds as the user knows them, one per curve.
     """
     raw = {"baseline": listed(baseline), "candidate": listed(candidate)}
     seeds = min(len(baseline), len(candidate))
@@ -95,9 +99,9 @@ def judge(baseline: Losses, candidate: Losses, margin_frac: float | None = None,
         return verdict("not proved", "The baseline's own loss is NaN or infinite: there is nothing to compare with.")
     broken = [(k, i) for k, c in enumerate(candidate) for i, v in enumerate(c[:steps]) if not math.isfinite(v)]
     if broken:
-        return verdict(
-            "refuted", f"The candidate's loss is NaN or infinite at step {broken[0][1]} of seed {broken[0][0]}."
-        )
+        curve, step = broken[0]
+        where = f"of seed {names[curve]}" if names else f"in run {curve + 1} of {len(candidate)}"
+        return verdict("refuted", f"The candidate's loss is NaN or infinite at step {step} {where}.")
     scale = loss_scale(baseline, steps)
     if scale == 0.0:
         return verdict("not proved", "The baseline's loss is 0 at every step: it says nothing about quality.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hotlap.proof.noninferior import MIN_STEPS
 from hotlap.proof.over_seeds import seeds_for_margin, seeds_for_ratio
 from hotlap.proof.speedup import MIN_LAUNCHES
-from hotlap.proof.whole_runs import Asked, Verdicts, metric_counts, ratios, usable
+from hotlap.proof.whole_runs import Asked, Verdicts, metric_counts, ratios
 from hotlap.records.seed_proof import SeedRuns
 
 __all__ = ["what_more"]
@@ -15,7 +15,7 @@ __all__ = ["what_more"]
 
 def what_more(seeds: Sequence[SeedRuns], found: Verdicts, asked: Asked) -> list[str]:
     """One sentence for each thing that is open; none when all is decided."""
-    used = [runs for runs in seeds if usable(runs)]
+    used = [runs for runs in seeds if runs.usable]
     if found.verdict == "refuted":
         return []
     if not used:

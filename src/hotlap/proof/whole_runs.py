@@ -23,7 +23,7 @@ from hotlap.records.proof import Quality
 from hotlap.records.seed_proof import MetricQuality, SeedRuns, Stop, TimeToQuality, Word
 from hotlap.records.trials import Interval
 
-__all__ = ["Asked", "Verdicts", "conclude", "diverged", "hopeless", "metric_counts", "ratios", "usable"]
+__all__ = ["Asked", "Verdicts", "conclude", "diverged", "hopeless", "metric_counts", "ratios"]
 
 SAME_WORK_FRAC = 0.01
 """Runs that differ by less did the same work: a last batch more or less."""
@@ -75,16 +75,6 @@ class Verdicts:
     """Whether another seed gave the unmodified script another run."""
 
 
-def usable(runs: SeedRuns) -> bool:
-    """Whether both arms came through, or ended in the same way: a script may end with a status of its own.
-
-    One that prints an error, or is killed, has crashed, in whichever arms.
-    """
-    one, other = runs.baseline, runs.candidate
-    same_end = one.exit_code == other.exit_code and one.steps == other.steps and one.steps > 0
-    return "failed" not in (one.status, other.status) or (one.own_end and other.own_end and same_end)
-
-
 def diverged(runs: SeedRuns) -> bool:
     """Whether the candidate's loss alone became no number: refuted, whatever a metric of other seeds says."""
     return broken_at(runs.baseline.loss, runs.candidate.loss) is not None
@@ -92,7 +82,7 @@ def diverged(runs: SeedRuns) -> bool:
 
 def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
     """The verdicts on the seeds that were run."""
-    used = [runs for runs in seeds if usable(runs)]
+    used = [runs for runs in seeds if runs.usable]
     whole = all("stopped" not in (runs.baseline.status, runs.candidate.status) for runs in used)
     speedup = over_seeds(ratios(used, whole))
     speed: Word = "not proved"
@@ -110,7 +100,7 @@ def conclude(seeds: Sequence[SeedRuns], asked: Asked) -> Verdicts:
     if not differ:
         quality, metric = _without_spread(quality, metric)
     sooner = time_to_quality(used, asked.stop) if asked.sooner else None
-    crashed = any(runs.candidate.status == "failed" and not usable(runs) and runs.baseline.status != "failed"
+    crashed = any(runs.candidate.status == "failed" and not runs.usable and runs.baseline.status != "failed"
                   for runs in seeds)  # fmt: skip
     owed: list[Word] = [speed if sooner is None else sooner.verdict]
     if metric is None or quality.kind == "bits":
@@ -196,7 +186,8 @@ def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:
         if equal.problem:
             return Quality("not proved", "non-inferior", f"Quality not proved: {equal.problem}.", seeds=len(used))
         curves = equal.curves
-    return replace(judge(curves["baseline"], curves["candidate"], asked.margin_frac, asked.paired), raw={})
+    seeds = [runs.seed for runs in used]
+    return replace(judge(curves["baseline"], curves["candidate"], asked.margin_frac, asked.paired, seeds), raw={})
 
 
 def _target(used: Sequence[SeedRuns]) -> Quality:

@@ -49,7 +49,8 @@ class Machine:
     accelerators: list[Accelerator] = field(default_factory=list)
     peaks: list[Peak] = field(default_factory=list)
     sandbox: str = "none"
-    """``root``, ``userns`` or ``none``: how writes of a trial can be kept away from the user's files."""
+    """``root``, ``userns`` or ``none``: how writes of a trial can be kept away from the user's files. Empty: not looked
+    for."""
     compiler: str | None = None
     """C++ compiler found for torch.compile on CPU."""
     shm_bytes: int | None = None

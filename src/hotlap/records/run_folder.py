@@ -17,6 +17,7 @@ __all__ = ["ROOT", "RunFolder", "list_runs", "write_atomic"]
 
 ROOT = ".hotlap"
 T = TypeVar("T")
+_SPOILT = "It was damaged or edited: put it right, or remove the run's folder {folder}."
 
 
 def write_atomic(path: Path, text: str, aside: Path | None = None, durable: bool = True) -> None:
@@ -97,15 +98,21 @@ class RunFolder:
     def read(self, name: str, cls: type[T]) -> T | None:
         """Read a document; ``None`` when the run never got there. RecordError when it is not what it should be."""
         path = self.path / name
+        if path.exists() and not path.is_file():  # opening a pipe would wait for somebody who writes into it
+            raise RecordError(f"{path} is no regular file.", _SPOILT.format(folder=self.path))
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         except OSError as err:
-            raise RecordError(f"Cannot read {path}: {err.strerror}.") from err
+            raise RecordError(f"Cannot read {path}: {err.strerror}.", "May you read it?") from err
         except UnicodeDecodeError as err:
-            raise RecordError(f"{path} is not UTF-8 text: {err.reason} at byte {err.start}.") from err
-        return loads(cls, text, str(path))
+            what = f"{path} is not UTF-8 text: {err.reason} at byte {err.start}."
+            raise RecordError(what, _SPOILT.format(folder=self.path)) from err
+        try:
+            return loads(cls, text, str(path))
+        except RecordError as err:
+            raise RecordError(err.what, err.hint or _SPOILT.format(folder=self.path)) from err
 
 
 def list_runs(root: Path | None = None) -> list[RunFolder]:

@@ -84,6 +84,16 @@ class SeedRuns:
     windows: list[Window] = field(default_factory=list)
     """Turn by turn: the steps alone, periodic work left out."""
 
+    @property
+    def usable(self) -> bool:
+        """Whether both arms came through, or ended in the same way: a script may end with a status of its own.
+
+        One that prints an error, or is killed, has crashed, in whichever arms.
+        """
+        one, other = self.baseline, self.candidate
+        same_end = one.exit_code == other.exit_code and one.steps == other.steps and one.steps > 0
+        return "failed" not in (one.status, other.status) or (one.own_end and other.own_end and same_end)
+
     def compared_s(self, whole: bool) -> tuple[float, float]:
         """Seconds of both arms for the same work, which their speedup is about; 0.0 where there is none.
 

@@ -176,7 +176,7 @@ def _machine(report: Report) -> list[tuple[str, str]]:
         ("Compiler", machine.compiler or "none found"),
         ("Sandbox", machine.sandbox),
     ]
-    return rows
+    return [(name, value) for name, value in rows if value]
 
 
 def _setup(report: Report) -> list[tuple[str, str]]:

@@ -46,7 +46,8 @@ def spread(left: str, right: str, width: int) -> list[Text]:
     """Two texts at either end of a line; one below the other where they do not fit."""
     room = width - cell_len(right) - 3
     if cell_len(left) > room:
-        return [Text(f" {pad(left, width - 1)}", "bold"), Text(f" {pad(right, width - 1, right=True)}")]
+        below = [Text(f" {pad(right, width - 1, right=True)}")] if cell_len(right) < width else wrapped(right, width)
+        return [Text(f" {pad(left, width - 1)}", "bold"), *below]
     return [Text(f" {pad(left, room)}  ", "bold").append(right, "not bold")]
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["drift_words", "ended_words", "verdict_of"]
+from hotlap.report import units
+
+__all__ = ["drift_words", "ended_words", "silence_words", "verdict_of"]
 
 
 def ended_words(status: str, exit_code: int | None) -> str:
     """The status; the script's exit code with it where that is not 0."""
     return f"{status}, exit code {exit_code}" if status == "finished" and exit_code else status
+
+
+def silence_words(silent_s: float | None) -> str:
+    """How long a run that goes on has written nothing: it may have been killed. Empty while that is not long."""
+    return "" if silent_s is None else f", silent for {units.seconds(silent_s)}"
 
 
 def drift_words(drifts: int) -> str:

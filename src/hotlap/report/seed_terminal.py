@@ -44,7 +44,8 @@ def seeds(report: Report) -> Lines:
             style = " " * 3 if note.startswith("| ") else " "
             yield from wrapped(note if note.startswith("| ") else f"note: {report.brief(note)}", width, style, "dim")
         if proof.verdict == "proved" and report.plan_path:
-            command = f"hotlap run --plan {shlex.quote(report.plan_path)} -- {shlex.join(report.command)}"
+            as_proved = shlex.join(proof.seeds[0].command)  # `hotlap run` puts no seed in place of `{seed}`
+            command = f"hotlap run --plan {shlex.quote(report.plan_path)} -- {as_proved}"
             yield from folded(" keep it: ", command, width, "cyan")
 
     return Lines(build)

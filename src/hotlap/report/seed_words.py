@@ -125,11 +125,11 @@ def seed_cells(proof: SeedProof, runs: SeedRuns) -> list[str]:
     one, other = runs.baseline, runs.candidate
     whole = proof.speedup_of == "whole run"
     before_s, after_s = runs.compared_s(whole)
-    ratio = before_s / after_s if _comparable(one, other) and after_s > 0 else None
+    ratio = before_s / after_s if _comparable(runs) and after_s > 0 else None
     return [
         str(runs.seed),
-        _seconds(one, whole),
-        _seconds(other, whole),
+        _seconds(one, whole, runs.usable),
+        _seconds(other, whole, runs.usable),
         units.ratio(ratio),
         units.count(one.steps)
         if one.steps == other.steps
@@ -138,12 +138,14 @@ def seed_cells(proof: SeedProof, runs: SeedRuns) -> list[str]:
     ]
 
 
-def _comparable(one: ArmRun, other: ArmRun) -> bool:
-    return "failed" not in (one.status, other.status) and "decided" not in (one.reason, other.reason)
+def _comparable(runs: SeedRuns) -> bool:
+    return runs.usable and "decided" not in (runs.baseline.reason, runs.candidate.reason)
 
 
-def _seconds(run: ArmRun, whole: bool) -> str:
-    return "failed" if run.status == "failed" else units.seconds(run.run_s if whole else run.after_first_s)
+def _seconds(run: ArmRun, whole: bool, usable: bool) -> str:
+    if run.status == "failed" and not usable:
+        return "failed"
+    return units.seconds(run.run_s if whole else run.after_first_s)
 
 
 def _ends(proof: SeedProof, runs: SeedRuns) -> str:

@@ -16,7 +16,7 @@ from hotlap.trial.budget import Budget
 from hotlap.trial.stopping import reached_at, stops_at
 from hotlap.trial.windows import Turn, to_window
 
-__all__ = ["arm_run", "last_match", "losses_of", "windows"]
+__all__ = ["arm_run", "cut_number", "last_match", "losses_of", "printed", "windows"]
 
 MOST_OUTPUT_BYTES = 64 << 20
 """End of the output in which the metric is looked for."""
@@ -46,7 +46,7 @@ def arm_run(arm: Arm, end: ArmEnd, stop: Stop, metric: re.Pattern[str] | None) -
         loss=losses_of(rows),
         past_steps=past,
         reached_s=None if reached is None else ends[reached],
-        metric=None if metric is None else last_match(metric, _printed(arm)),
+        metric=None if metric is None else last_match(metric, printed(arm)),
     )
 
 
@@ -76,18 +76,39 @@ def windows(arms: dict[str, Arm], turns: Sequence[Turn], cycle: int) -> list[Win
 def last_match(pattern: re.Pattern[str], text: str) -> float | None:
     """The last match (its first group, if it has one) that is a number, a full stop or per cent sign after it or not.
 
-    None: nothing matched, or it says NaN or infinity, even where the pattern takes digits alone.
+    None: nothing matched, or it says NaN or infinity, even where the pattern takes digits alone; or only the beginning
+    of the number matched.
     """
     for match in reversed(list(pattern.finditer(text))):
-        if _lost(match):
+        if _lost(match) or _rest(match):
             return None
-        word = (match[1] if pattern.groups else match[0]) or ""
-        try:
-            value = float(word.strip().rstrip(".,;%").rstrip())
-        except ValueError:
-            continue
-        return value if math.isfinite(value) else None
+        value = _number(match)
+        if value is not None:
+            return value if math.isfinite(value) else None
     return None
+
+
+def cut_number(pattern: re.Pattern[str], text: str) -> str:
+    """The number of which :func:`last_match` saw only the beginning, ``4.2e-1`` where it saw 4.2; empty: none."""
+    for match in reversed(list(pattern.finditer(text))):
+        if _lost(match):
+            return ""
+        if rest := _rest(match):
+            return _word(match) + rest
+        if _number(match) is not None:
+            return ""
+    return ""
+
+
+def _word(match: re.Match[str]) -> str:
+    return ((match[1] if match.re.groups else match[0]) or "").strip()
+
+
+def _number(match: re.Match[str]) -> float | None:
+    try:
+        return float(_word(match).rstrip(".,;%").rstrip())
+    except ValueError:
+        return None
 
 
 def _lost(match: re.Match[str]) -> bool:
@@ -98,7 +119,16 @@ def _lost(match: re.Match[str]) -> bool:
     )
 
 
-def _printed(arm: Arm) -> str:
+def _rest(match: re.Match[str]) -> str:
+    """The exponent that the number goes on with where the match ends; empty where it goes on with none."""
+    at = match.end(1) if match.re.groups else match.end()
+    number = at > 0 and (match.string[at - 1].isdigit() or match.string[at - 1] == ".")
+    found = re.compile(r"[eE][-+]?\d+").match(match.string, at) if number else None
+    return found[0] if found is not None else ""
+
+
+def printed(arm: Arm) -> str:
+    """The end of what an arm has printed."""
     with open(arm.spec.output, "rb") as file:
         file.seek(0, 2)
         file.seek(max(0, file.tell() - MOST_OUTPUT_BYTES))

@@ -71,7 +71,7 @@ class _Comparison:
                 self.make_ready(design.order(number, self.budget.candidate_first))
             self.alternate()
         except ArmEnded as ended:
-            if not ended.finished or design.counted_pairs(self.windows()) < self.budget.min_pairs:
+            if not ended.finished or not self.has_pairs():
                 return self.trial("failed", self.why(ended))
             self.notes.append(f"{ended.arm.spec.name}: {ended.reason}")
         finally:
@@ -79,8 +79,7 @@ class _Comparison:
         verdict = self.verdict()
         if verdict is not None:
             return self.trial(*verdict)
-        if design.counted_pairs(self.windows()) < self.budget.min_pairs:
-            self.let_neighbours_pass()
+        self.has_pairs()
         if self.neighbour_cores > self.budget.neighbour_cores:
             self.notes.append(f"others took up to {self.neighbour_cores:.1f} cores in windows that had to count")
         result = self.interval(self.windows(), self.periodic())
@@ -164,6 +163,12 @@ class _Comparison:
         if design.counted_pairs(self.windows()) < self.budget.min_pairs:
             return False
         return not design.worth_more_time(self.last, self.budget)
+
+    def has_pairs(self) -> bool:
+        """Whether enough windows count, if need be those that neighbours had a part in."""
+        if design.counted_pairs(self.windows()) < self.budget.min_pairs:
+            self.let_neighbours_pass()
+        return design.counted_pairs(self.windows()) >= self.budget.min_pairs
 
     def let_neighbours_pass(self) -> None:
         """On a machine that is never quiet a wide interval is better than none: the quietest windows count."""

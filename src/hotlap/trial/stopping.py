@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hotlap.records.rows import Event, Step
 from hotlap.records.seed_proof import Stop
 
-__all__ = ["REACHED_OVER", "reached_at", "stops_at"]
+__all__ = ["REACHED_OVER", "epochs_begun", "reached_at", "stops_at"]
 
 REACHED_OVER = 10
 """Steps whose mean loss has to be at or below a target: a single lucky batch reaches nothing."""
@@ -44,6 +44,11 @@ def stops_at(stop: Stop, steps: Sequence[Step], events: Sequence[Event]) -> int 
         at = reached_at(steps, stop.loss)
         ends += [] if at is None else [at + 1]
     return min(ends, default=None)
+
+
+def epochs_begun(events: Sequence[Event]) -> int:
+    """How many epochs have begun, the first one too; 0 where no loader was seen."""
+    return 1 + len(_epochs(events)) if any(e.kind == "loader_start" for e in events) else 0
 
 
 def _epochs(events: Sequence[Event]) -> list[int]:

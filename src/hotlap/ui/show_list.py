@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hotlap.report import units
 from hotlap.report.keep import command_text
-from hotlap.report.run_words import drift_words, ended_words
+from hotlap.report.run_words import drift_words, ended_words, silence_words
 from hotlap.report.view import Report
 from hotlap.ui.line import Line
 
@@ -58,7 +58,7 @@ def script_title(command: list[str]) -> str:
 def status_words(status: str, exit_code: int | None, silent_s: float | None) -> tuple[str, str]:
     """A status in words, and the class that colours it."""
     if status == "running":
-        return ("running", "now") if silent_s is None else (f"running, silent for {units.seconds(silent_s)}", "warn")
+        return status + silence_words(silent_s), "now" if silent_s is None else "warn"
     if status == "finished" and exit_code:
         return ended_words(status, exit_code), "warn"
     return status, {"finished": "good", "interrupted": "warn"}.get(status, "bad")

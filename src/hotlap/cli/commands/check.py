@@ -27,6 +27,8 @@ from hotlap.machine.facts import read_machine
 from hotlap.plan.file import validate
 from hotlap.records.check import Check
 from hotlap.records.errors import EXIT_FAILED, HotlapError
+from hotlap.records.machine import Machine
+from hotlap.records.plan import Plan
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report import check_words
 from hotlap.report.progress import Live
@@ -71,7 +73,7 @@ def execute(args: argparse.Namespace) -> int:
     check_json_folder(args.junit, "--junit")
     machine = read_machine(sandbox=sandbox.available())
     if against.plan is not None:
-        validate(against.plan, machine)
+        _validate(against.plan, machine, args.baseline)
     options = Options(
         command, budget_s=args.budget or DEFAULT_BUDGET_S, scratch=args.scratch, runs=args.runs, seeds=args.launches,
         budget_asked=args.budget is not None,
@@ -94,6 +96,14 @@ def execute(args: argparse.Namespace) -> int:
         folder.write("run.json", run)
     _tell(found, folder, args, run.wall_s)
     return EXIT_FAILED if found.verdict == "refuted" or (args.strict and found.verdict != "proved") else 0
+
+
+def _validate(plan: Plan, machine: Machine, proof: Path) -> None:
+    """The plan in a proof, whose place in that file an error names."""
+    try:
+        validate(plan, machine)
+    except HotlapError as err:
+        raise HotlapError(f"{proof}: {err.what.replace('$.', '$.plan.', 1)}", err.hint, err.exit_code) from err
 
 
 def _tell(found: Check, folder: RunFolder, args: argparse.Namespace, wall_s: float) -> None:

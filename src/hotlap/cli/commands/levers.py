@@ -7,6 +7,7 @@ import inspect
 
 from rich.table import Table
 
+from hotlap.cli.lever_setting import setting_lines
 from hotlap.cli.show import console
 from hotlap.lever.registry import lever, levers
 
@@ -29,6 +30,9 @@ def execute(args: argparse.Namespace) -> int:
         out.print(f"{found.ID}  (preserves {found.PRESERVES}; treats {', '.join(found.TREATS)})\n", markup=False)
         for paragraph in inspect.cleandoc(found.__doc__ or "").split("\n\n"):
             out.print(" ".join(paragraph.split()) + "\n", markup=False)  # wrapped anew, at the terminal's width
+        out.print("Setting, in a plan:", markup=False)
+        for line in setting_lines(found):
+            out.print(f"  {line}", markup=False)
         return 0
     table = Table(box=None, pad_edge=False)
     for title in ("lever", "preserves", "what it does"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         metavar="REGEX",
         type=_pattern,
-        help="judge quality by the last match in what the script prints, e.g. 'EER: ([\\d.]+)'; higher is better",
+        help="judge quality by the last match in what the script prints, e.g. 'EER: ([-+\\d.eE]+)'; higher is better",
     )
     parser.add_argument("--lower", action="store_true", help="a lower metric is better")
     parser.add_argument(
@@ -148,9 +149,9 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         found = re.compile(text, re.MULTILINE)
     except re.error as err:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {err}") from err
+        raise argparse.ArgumentTypeError(f"{shlex.quote(text)} is no regular expression: {err}") from err
     if found.groups > 1:
         raise argparse.ArgumentTypeError(
-            f"{text!r} has {found.groups} groups: put one around the number, (?:...) elsewhere"
+            f"{shlex.quote(text)} has {found.groups} groups: put one around the number, (?:...) elsewhere"
         )
     return found

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Check the plan against this machine, run the command with it, and return the command's exit code."""
     command = check_command(args.script)
-    machine = read_machine()
+    machine = read_machine(sandbox="")
     plan = load_valid_plan(args.plan, machine) if args.plan is not None else Plan([])
     to_run = rewritten(command, plan.moves)
     for line in by_hand(plan.moves, command):
