@@ -94,8 +94,9 @@ def apply(target: Target, setting: Setting) -> None:
 
         def lay_out(last: Any) -> None:
             layout = torch.channels_last if last else torch.contiguous_format
-            # as module.to, which refuses a model that has 3-d convolutions, too
-            module._apply(lambda t: t.contiguous(memory_format=layout) if t.dim() == 4 else t)  # type: ignore[no-untyped-call]
+            # As module.to, which refuses a model that has 3-d convolutions, too. Not `contiguous`: to that a kernel of
+            # one channel is in either format already, and keeps strides by which another algorithm is chosen.
+            module._apply(lambda t: t.to(memory_format=layout) if t.dim() == 4 else t)  # type: ignore[no-untyped-call]
 
         target.replace(Knob(lambda: False, lay_out), "value", True)
         converted.add(module)
