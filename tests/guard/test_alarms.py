@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from guarded import BASE, Run
 
@@ -101,6 +103,17 @@ def test_a_growth_that_began_late_is_told_as_one() -> None:
     run = Run().go(60.0)
     for k in range(12):
         run.go(5.0, line=("residual", history), residual=0.01 * (2 + k))
+    first = run.told[0]
+    assert first.cause == "metrics-history" and first.where[0].line == 60
+
+
+@pytest.mark.parametrize("seed", [0, 1, 8, 19])
+def test_a_growth_that_is_small_beside_the_step_is_told_as_one(seed: int) -> None:
+    """By a fifth of the step, in a fifth of its time: what grows shows in the phase, not in the whole."""
+    history: UserLine = ("train.py", 60, "main", "mean = np.mean(losses)")
+    run = Run(noise=0.08, random=random.Random(seed)).go(60.0)
+    for k in range(24):
+        run.go(5.0, line=("residual", history), residual=0.01 + 0.0025 * k)
     first = run.told[0]
     assert first.cause == "metrics-history" and first.where[0].line == 60
 

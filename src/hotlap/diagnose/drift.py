@@ -51,8 +51,8 @@ def _grown_phase(phases: list[str], early: list[Step], late: list[Step]) -> tupl
 
 
 def find_drift(view: View) -> Drift | None:
-    """The drift in the steady part of a timeline."""
-    return drift_in(view.steady.rows, view.phases, view.policy)
+    """The drift in the steady part of a timeline: the one that is known already, where there is one."""
+    return view.known_drift or drift_in(view.steady.rows, view.phases, view.policy)
 
 
 def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from hotlap.records.rows import PHASES, Step
 
-__all__ = ["PERIODIC", "core_ns", "mean_s", "measured_steps", "phase_names", "phase_ns"]
+__all__ = ["PERIODIC", "core_ns", "mean_s", "measured_steps", "phase_alone", "phase_names", "phase_ns"]
 
 PERIODIC = ("validation", "checkpoint")
 """Phases that come every so many steps rather than in each."""
@@ -40,6 +41,17 @@ def core_ns(rows: Sequence[Step], phases: list[str]) -> list[int]:
     return found
 
 
+def phase_alone(rows: Iterable[Step], phase: str, phases: list[str]) -> list[Step]:
+    """The rows that measured a phase, as if their steps had nothing else in them; epoch starts are taken out too."""
+    found = []
+    for row in rows:
+        value = phase_ns(row, phase, phases)
+        if value is not None:
+            value = max(0, value - max(0, row.lo)) if phase == "data_wait" else value
+            found.append(replace(row, w=value, lo=0, p=[value if name == phase else None for name in phases]))
+    return found
+
+
 def measured_steps(rows: Iterable[Step], phase: str, phases: list[str]) -> int:
     """Steps of the rows that measured a phase: of short steps, most are not watched that closely."""
     return sum(row.n for row in rows if phase_ns(row, phase, phases) is not None)
@@ -47,11 +59,6 @@ def measured_steps(rows: Iterable[Step], phase: str, phases: list[str]) -> int:
 
 def mean_s(rows: Iterable[Step], phase: str, phases: list[str]) -> float | None:
     """Mean seconds per step of a phase over the rows that measured it; epoch starts are taken out of the data wait."""
-    total = steps = 0
-    for row in rows:
-        value = phase_ns(row, phase, phases)
-        if value is None:
-            continue
-        total += max(0, value - max(0, row.lo)) if phase == "data_wait" else value
-        steps += row.n
-    return total / steps / 1e9 if steps else None
+    alone = phase_alone(rows, phase, phases)
+    steps = sum(row.n for row in alone)
+    return sum(row.w for row in alone) / steps / 1e9 if steps else None

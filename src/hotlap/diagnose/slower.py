@@ -9,6 +9,7 @@ from typing import Any
 from hotlap.diagnose.alike import Growth, measure_growth
 from hotlap.diagnose.drift import grown_lines
 from hotlap.diagnose.kept import kept
+from hotlap.diagnose.phases import phase_alone
 from hotlap.diagnose.policy import DEFAULT, Policy
 from hotlap.diagnose.registry import all_causes
 from hotlap.diagnose.slower_loading import why_loading
@@ -79,7 +80,7 @@ def sides(
         early_end, late_start = start_ns + third, end - third
     written = end + 60_000_000_000  # stacks and loads of the last steps are written down after these
     return Sides(
-        look(span(timeline, start_ns, written), machine, policy),
+        replace(look(span(timeline, start_ns, written), machine, policy), known_drift=drift),
         look(span(timeline, start_ns, early_end), machine, policy),
         look(span(timeline, late_start, written), machine, policy),
         late_start,
@@ -150,11 +151,14 @@ def _script(both: Sides, drift: Drift, growth: Growth) -> Named:
 def _begun(both: Sides, drift: Drift) -> Finding | None:
     """What began to grow within the window, and so looks like one change at first: it goes on after the change.
 
-    Where a trend alone speaks for it, steps are nearly as short right after the change as before it.
+    Asked of the phase alone, since a growth that is small beside the step is lost in the step's noise. Where a trend
+    alone speaks for it, the phase is nearly as short right after the change as before it.
     """
     policy = replace(both.late.policy, growth_frac=DEFAULT.growth_frac)  # that steps got slower is known already
-    found = _found(replace(both.late, policy=policy), _OF_GROWTH[:-1], drift.phase)
-    at_once = drift.before_s + _AT_ONCE * (drift.after_s - drift.before_s)
+    alone = replace(both.late.steady, rows=phase_alone(both.late.steady.rows, drift.phase, both.late.phases))
+    found = _found(replace(both.late, policy=policy, steady=alone), _OF_GROWTH[:-1], drift.phase)
+    before_s, after_s = both.early.seconds(drift.phase), both.late.seconds(drift.phase)
+    at_once = before_s + _AT_ONCE * (after_s - before_s)
     return None if found is not None and found.evidence.get("first_s", 0.0) > at_once else found
 
 

@@ -16,7 +16,7 @@ from hotlap.diagnose.shares import Times, measure
 from hotlap.diagnose.stacks import Sampled, StackBook, collect, user_caller, user_where
 from hotlap.diagnose.steady import Steady, find_steady
 from hotlap.diagnose.surroundings import Around
-from hotlap.records.findings import Finding, LoaderFacts, Where
+from hotlap.records.findings import Drift, Finding, LoaderFacts, Where
 from hotlap.records.library_files import MODULE
 from hotlap.records.machine import Machine
 from hotlap.records.rows import Event, Frame, Setting
@@ -42,6 +42,8 @@ class View:
     start_ns: int
     around: Sequence[Around] = ()
     """What the machine did beside the training, where Hotlap looked."""
+    known_drift: Drift | None = None
+    """The drift that this is looked at for; whoever asks for one is not to find another."""
 
     @property
     def workers(self) -> int:
