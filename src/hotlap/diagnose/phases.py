@@ -41,15 +41,20 @@ def core_ns(rows: Sequence[Step], phases: list[str]) -> list[int]:
     return found
 
 
+def _own_ns(row: Step, phase: str, phases: list[str]) -> int | None:
+    """The same without the start of an epoch, which counts as waiting for data."""
+    value = phase_ns(row, phase, phases)
+    return value if value is None or phase != "data_wait" else max(0, value - max(0, row.lo))
+
+
 def phase_alone(rows: Iterable[Step], phase: str, phases: list[str]) -> list[Step]:
     """The rows that measured a phase, as if their steps had nothing else in them; epoch starts are taken out too."""
-    found = []
-    for row in rows:
-        value = phase_ns(row, phase, phases)
-        if value is not None:
-            value = max(0, value - max(0, row.lo)) if phase == "data_wait" else value
-            found.append(replace(row, w=value, lo=0, p=[value if name == phase else None for name in phases]))
-    return found
+    own = [(row, _own_ns(row, phase, phases)) for row in rows]
+    return [
+        replace(row, w=value, lo=0, p=[value if name == phase else None for name in phases])
+        for row, value in own
+        if value is not None
+    ]
 
 
 def measured_steps(rows: Iterable[Step], phase: str, phases: list[str]) -> int:
@@ -59,6 +64,10 @@ def measured_steps(rows: Iterable[Step], phase: str, phases: list[str]) -> int:
 
 def mean_s(rows: Iterable[Step], phase: str, phases: list[str]) -> float | None:
     """Mean seconds per step of a phase over the rows that measured it; epoch starts are taken out of the data wait."""
-    alone = phase_alone(rows, phase, phases)
-    steps = sum(row.n for row in alone)
-    return sum(row.w for row in alone) / steps / 1e9 if steps else None
+    total = steps = 0
+    for row in rows:
+        value = _own_ns(row, phase, phases)
+        if value is not None:
+            total += value
+            steps += row.n
+    return total / steps / 1e9 if steps else None
