@@ -83,7 +83,7 @@ class Script:
         self.rec.on_failure = lambda err: self.failed.append(str(err))
         monkeypatch.setattr(device_phases, "FIRST", 2)
         monkeypatch.setattr(device_phases, "EVERY", 3)
-        assert device_time.install(self.ctx)
+        device_time.install(self.ctx)
         self.optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=0.1)
 
     def passes(self, ms: int) -> None:
@@ -205,18 +205,62 @@ def test_the_host_of_a_trial_is_two_steps_ahead_at_most(monkeypatch: pytest.Monk
 
 
 def test_steps_that_the_device_has_not_ended_are_pending(script: Script) -> None:
-    assert script.rec.pending() is None
+    assert script.rec.pending() == 0
     for _ in range(8):
         script.step()
     pending = script.rec.pending()
     assert pending is not None and 0 < pending < 8
     script.device.behind = 0
-    assert script.rec.pending() is None
+    assert script.rec.pending() == 8, "nothing is known of what comes next"
     script.device.behind = 10**6  # nothing ends any more, and old events are dropped
     first = script.rec.pending()
     for _ in range(2 * device_time.POOL):
         script.step()
     assert first is not None and script.rec.pending() == first
+
+
+def test_a_step_that_ends_while_it_is_asked_counts_as_pending(script: Script) -> None:
+    script.device.behind = 0
+    script.step()
+    ask = script.device.Event.query
+    begun: list[int] = []
+
+    def query(mark: Any) -> bool:
+        if not begun:  # the training thread comes between
+            begun.append(0)
+            script.step()
+        return ask(mark)
+
+    script.device.Event.query = query  # type: ignore[method-assign]
+    assert script.rec.pending() == 1
+    assert script.rec.pending() == 2
+
+
+def test_after_an_error_of_the_device_steps_go_on_and_nobody_waits_for_it(script: Script) -> None:
+    def broken(mark: Any) -> bool:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    script.step()
+    script.device.Event.query = broken  # type: ignore[method-assign]
+    for _ in range(3):
+        script.step()
+    assert script.rec.pending() is None and script.rec.step_index == 4
+    assert len(script.failed) == 1 and "device-side assert" in script.failed[0]
+
+
+def test_rows_that_come_while_rows_are_written_wait_for_the_next_time(tmp_path: Any) -> None:
+    rec = Recorder()
+    rec.started = True
+    rec.pending = lambda: len(rec.steps)
+
+    def step(now: int = 0) -> None:
+        rec.losses = [0.5]
+        rec.add_row(len(rec.steps), 0, 1, 1, 1, ALL_TIMED)
+
+    step()
+    file = writer.Writer(rec, str(tmp_path / "1.jsonl"), 1.0, lambda: Event("header", 0, 0, 0), before_flush=[step])
+    file.flush()
+    assert [row[0] for row in rec.steps] == [1]
 
 
 def test_the_writer_leaves_what_is_pending_and_gives_it_up_at_the_end(
@@ -253,10 +297,23 @@ def test_without_cuda_nobody_asks_for_a_device(monkeypatch: pytest.MonkeyPatch) 
                                 backends=built)  # fmt: skip
     rec = Recorder()
     context = Context(Call("x"), HookPoints(), undo, rec, lambda name, call: None, lambda what, why: None, fake)
-    assert device_time.install(context)
+    device_time.install(context)
     rec.sign_of_training()
     assert torch.ones(2).to(torch.float64).dtype == torch.float64
     assert rec.pending() is None and asked == [] and undo.undo_all() == []
+
+
+def test_a_capture_that_fails_to_begin_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(graph: Any) -> None:
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(Device.CUDAGraph, "capture_begin", refuse)
+    script = Script(monkeypatch)
+    script.device.behind = 0
+    script.step()
+    with pytest.raises(RuntimeError, match="not permitted"):
+        script.device.CUDAGraph().capture_begin()
+    assert script.rec.pending() == 1 and script.undo.undo_all() == []
 
 
 def test_the_replay_of_a_whole_captured_step_is_a_step_and_of_a_part_is_none(script: Script) -> None:

@@ -24,8 +24,7 @@ def told(*devices: str) -> tuple[list[Setting], int | None]:
     )
     used = device_used.install(context)
     used.optimizer(optimizer)
-    if rec.device is not None:
-        used.optimizer(optimizer)
+    used.optimizer(optimizer)
     return rows, rec.device
 
 

@@ -29,17 +29,16 @@ POOL = 64
 """Steps in flight whose events have not been read yet; older ones are dropped."""
 
 
-def install(ctx: Context) -> bool:
-    """Replace ``Tensor.to`` and ``Tensor.cuda``, time each step on the device. Returns whether it can be of use."""
+def install(ctx: Context) -> None:
+    """Replace ``Tensor.to`` and ``Tensor.cuda``, time each step on the device, where torch was built for CUDA."""
     torch = ctx.torch
     if not torch.backends.cuda.is_built():
-        return False
+        return
     steps = _DeviceSteps(ctx, graph_replays.install(ctx))
     ctx.rec.pending = steps.pending
     for name in ("to", "cuda"):
         ctx.undo.replace(torch.Tensor, name, _copy(ctx, steps.phases, getattr(torch.Tensor, name)))
     ctx.rec.on_step_end.append(steps.after_step)
-    return True
 
 
 def _copy(ctx: Context, phases: DevicePhases, original: Any) -> Any:
@@ -82,6 +81,8 @@ class _DeviceSteps:
         self._free: list[Any] = []
         self._lost: int | None = None
         """The first step whose event was dropped, while no later one is known to be over."""
+        self._seen = 0
+        """Steps whose event, where one could be made, is in flight: of later ones nothing is known."""
         self._waits = ctx.call.mode == "trial"
         self.phases = DevicePhases(ctx, self._record)
 
@@ -98,6 +99,14 @@ class _DeviceSteps:
         return event
 
     def after_step(self, index: int) -> None:
+        try:
+            self._take_in(index)
+        except Exception as err:  # as a rule the error of an earlier step, told by what asks the device next
+            self._ctx.failed("device_time", err)
+        finally:
+            self._seen = index + 1
+
+    def _take_in(self, index: int) -> None:
         event = self._record()
         spans = self.phases.after_step(index, event) if event is not None else None
         if event is None:
@@ -113,16 +122,23 @@ class _DeviceSteps:
             self._lost = dropped[0] if self._lost is None else self._lost
 
     def pending(self) -> int | None:
-        """The first step that the device has not ended, as far as events say; None: there is none. From any thread."""
+        """The first step that the device is not known to have ended; None: it need not be waited for. From any thread.
+
+        Not known is also of a step that ends while this is asked. After an error the device ends nothing any more.
+        """
         if not self._cuda.is_initialized():  # or in a forked child, which must not ask
             return None
         if self._capturing:
             return 0
-        first = None
-        for index, _, event, _ in reversed(list(self._flying)):
-            if event.query():  # they end in the order in which they were recorded
-                return first
-            first = index
+        first = self._seen  # before the events are looked at: a step that comes now counts as not ended
+        try:
+            for index, _, event, _ in reversed(list(self._flying)):
+                if event.query():  # they end in the order in which they were recorded
+                    return first
+                first = index
+        except RuntimeError as err:
+            self._ctx.failed("device_time", err)
+            return None
         return first if self._lost is None else self._lost
 
     def _read(self, before: tuple[int, int, Any, Any], step: tuple[int, int, Any, list[Span] | None]) -> None:

@@ -19,17 +19,19 @@ class DeviceUsed:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
+        self._told = False
 
     def optimizer(self, optimizer: Any) -> None:
         """An optimizer's first update. On a CPU nothing is told."""
         rec, torch = self._ctx.rec, self._ctx.torch
-        if rec.device is not None:
+        if self._told:
             return
         with torch._C.DisableTorchFunction():
             devices = (p.device for group in optimizer.param_groups for p in group["params"])
             used = next((device for device in devices if device.type not in ("cpu", "meta")), None)
         if used is None:
             return
+        self._told = True
         index = used.index
         if used.type == "cuda":
             index = torch.cuda.current_device() if index is None else index

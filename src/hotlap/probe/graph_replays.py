@@ -27,7 +27,11 @@ def install(ctx: Context) -> list[Any]:
     @functools.wraps(begin)
     def capture_begin(self: Any, *args: Any, **kwargs: Any) -> Any:
         capturing[:] = [self]
-        return begin(self, *args, **kwargs)
+        try:
+            return begin(self, *args, **kwargs)
+        except BaseException:  # nothing is captured then, and nobody calls capture_end
+            capturing.clear()
+            raise
 
     @functools.wraps(end)
     def capture_end(self: Any, *args: Any, **kwargs: Any) -> Any:

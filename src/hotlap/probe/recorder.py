@@ -109,8 +109,8 @@ class Recorder:
         self.briefly = 0
         """Steps measured in brief so far."""
         self.pending: Callable[[], int | None] = lambda: None
-        """The first step that the device has not ended yet; None: the device has ended all of them, or there is none.
-        To read a value of such a step would wait for it, for ever where another rank is gone."""
+        """The first step that the device is not known to have ended; None: there is none to wait for. To read a value
+        of such a step would wait for it, for ever where another rank is gone."""
         self.device: int | None = None
         """Index of the CUDA device that trains (probe/device_used). None: torch's current one, or no such device."""
 

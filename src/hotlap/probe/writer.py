@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hotlap.probe.recorder import Recorder
+from hotlap.probe.recorder import Recorder, StepRow
 from hotlap.probe.step_rows import StepRows, forget_losses
 
 __all__ = ["Appender", "Writer", "row_text"]
@@ -171,8 +171,7 @@ class Writer:
         rows = rec.rows[:n_rows]
         del rec.rows[:n_rows]
         steps = rec.steps[:]
-        if pending is not None:
-            steps = [row for row in steps if row[0] + row[9] <= pending]
+        steps = steps[: len(steps) - len(_behind(steps, pending))]
         del rec.steps[: len(steps)]
         return [row_text(row) for row in rows] + self.steps.text(steps)
 
@@ -195,8 +194,12 @@ class Writer:
 
     def _flush_rest(self) -> None:
         until = time.monotonic() + LAST_WAIT_S
-        while (pending := self.rec.pending()) is not None and time.monotonic() < until:
+        while (behind := _behind(self.rec.steps, self.rec.pending())) and time.monotonic() < until:
             time.sleep(0.01)
-        if pending is not None:
-            forget_losses([row for row in self.rec.steps if row[0] + row[9] > pending])
+        forget_losses(behind)
         self._flush(None)
+
+
+def _behind(steps: list[StepRow], pending: int | None) -> list[StepRow]:
+    """Of these the steps that the device may not have ended."""
+    return [] if pending is None else [row for row in steps if row[0] + row[9] > pending]
