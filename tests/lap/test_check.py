@@ -108,19 +108,16 @@ def test_a_slower_working_tree_is_refuted(
 
 
 @pytest.mark.parametrize(
-    ("reason", "output", "words"),
+    ("reason", "words"),
     [
-        (f"script ended; 3 of 6 windows were dropped: neighbour load, so only 1 {TOO_FEW}", "", "a quieter machine"),
-        (f"{OF_BASELINE}crashed with exit code 2", "python: can't open file '/w/train.py': [Errno 2] No such file\n",
-         "at main, crashed with exit code 2: python: can't open file '/w/train.py': [Errno 2] No such file."),
+        (f"script ended; 3 of 6 windows were dropped: neighbour load, so only 1 {TOO_FEW}", "a quieter machine"),
+        (f"{OF_BASELINE}crashed with exit code 2: no such file", "at main, crashed with exit code 2: no such file."),
     ],
-)  # fmt: skip
+)
 def test_why_the_two_could_not_be_compared(
-    reason: str, output: str, words: str, repository: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    reason: str, words: str, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def measured(session: Any, incumbent: Any, candidate: Any, question: Any) -> Trial:
-        incumbent.spec.output.write_text(output)
         launched.append(question)
         return Trial("check", {}, "failed", reason)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -34,7 +35,7 @@ def test_each_launch_counts_once_however_long_it_was_measured() -> None:
     assert whole.interval is not None and whole.interval.launches == 3
     assert whole.interval.ratio == pytest.approx(2.0, rel=1e-6)
     assert whole.interval.low < 1.0  # three launches that differ by a quarter say little
-    assert [pair["candidate"] for pair in told.losses] == [[1.0, 0.08], [1.0, 0.125]]
+    assert [pair.losses["candidate"] for _, pair in told.pairs[1:]] == [[1.0, 0.08], [1.0, 0.125]]
 
 
 def test_periodic_work_of_the_first_launch_counts_in_all() -> None:
@@ -68,7 +69,7 @@ def test_a_launch_that_failed_is_told_and_left_out() -> None:
     told.add(trial(0.2, 0.1, status="failed", reason="out of memory"))
     whole = told.trial()
     assert "launch 2: out of memory" in whole.notes
-    assert {w.launch for w in whole.windows} == {0} and told.losses == []
+    assert {w.launch for w in whole.windows} == {0} and len(told.pairs) == 1
 
 
 def test_a_first_pair_too_short_for_slow_steps_is_made_up_for_by_later_ones() -> None:
@@ -94,6 +95,7 @@ class Clock:
         self.one_at_a_time = False
         self.discarded: list[str] = []
         self.cycle = Cycle()
+        self.machine = SimpleNamespace(accelerators=[])
 
     def left_s(self, share: float) -> float:
         return self.left
@@ -191,7 +193,7 @@ def test_no_launch_follows_when_nothing_more_is_to_be_learned(monkeypatch: pytes
     monkeypatch.setattr(module, "measure", lambda s, a, b, question: asked.append(question) or trial(0.2, 0.1))
     told = Launches(trial(0.2, 0.1))
     made = cast(Any, lambda label, seed: label)
-    told.go_on(cast(Session, Clock(500.0)), made, 4, 0.97, hopeless=lambda: len(told.losses) >= 2)
+    told.go_on(cast(Session, Clock(500.0)), made, 4, 0.97, hopeless=lambda: len(told.pairs) >= 3)
     assert len(asked) == 2 and told.notes == []
 
 

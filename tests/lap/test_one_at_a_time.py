@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from lap_support import Session
 
 from hotlap.lap import one_at_a_time
+from hotlap.records.rows import Setting
 from hotlap.records.trials import Trial
-from hotlap.testing.lever_kit import findings_of
 
 
 @pytest.mark.parametrize(
-    ("world", "device", "wanted"), [(1, "H100", False), (2, "H100", True), (2, "cpu", False), (1, "cpu", False)]
-)
-def test_ranks_on_devices_are_not_frozen(world: int, device: str, wanted: bool) -> None:
-    findings = findings_of("unfused")
-    findings = replace(findings, script=replace(findings.script, world_size=world, device=device))
-    assert one_at_a_time.several_devices(findings) is wanted
+    ("world", "device", "late", "wanted"),
+    [(1, "H100", False, False), (2, "H100", False, True), (2, "cpu", False, False), (1, "cpu", True, False),
+     (2, "cpu", True, True)],
+)  # fmt: skip
+def test_ranks_on_devices_are_not_frozen(world: int, device: str, late: bool, wanted: bool) -> None:
+    settings = [Setting("device", {"name": "H100", "type": "cuda", "index": 1})] if late else []
+    trainer = SimpleNamespace(header=SimpleNamespace(world=world, device=device), settings=settings)
+    arm: Any = SimpleNamespace(poll=lambda: trainer)
+    assert one_at_a_time.several_devices(arm) is wanted
+    assert not one_at_a_time.several_devices(cast(Any, SimpleNamespace(poll=lambda: None)))
 
 
 def test_a_trial_that_lacked_memory() -> None:

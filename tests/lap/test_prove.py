@@ -8,15 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from hotlap.lap import control as control_module
 from hotlap.lap import prove as module
-from hotlap.lap.control import Control
+from hotlap.lap import repeats as repeats_module
 from hotlap.lap.launches import Launches
 from hotlap.lap.prove import _judged, _over_all, _roof_again, _share_of_roof
+from hotlap.lap.repeats import Repeats
 from hotlap.records.findings import Roof
 from hotlap.records.plan import Move
+from hotlap.records.rows import Step
 from hotlap.records.trials import Trial
 from hotlap.testing.lever_kit import findings_of
+from hotlap.trial.budget import Budget
 
 FIRST, AGAIN = Roof(100.0, 0.01, 0.4, "resident batch"), Roof(120.0, 0.008, 0.9, "resident batch")
 
@@ -58,24 +60,31 @@ def test_a_plan_that_is_faster_than_the_roof_raises_it() -> None:
 
 
 class Again:
-    """A session whose unmodified script, launched again, has these losses."""
+    """A session whose unmodified script, launched again, has these losses, and then ends as it may."""
 
     def __init__(self, losses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-        self.options = SimpleNamespace(margin=None)
-        self.one_at_a_time, self.on_progress, self.stage = False, None, ""
+        self.options = SimpleNamespace(margin=None, first_step_s=600.0)
+        self.on_progress, self.stage = None, ""
+        self.losses = losses
         self.asked: list[tuple[int, int]] = []
         self.discarded = 0
-        monkeypatch.setattr(control_module, "run_until", self._run)
-        monkeypatch.setattr(control_module, "losses", lambda arm: losses)
+        monkeypatch.setattr(repeats_module, "run_until", self._run)
 
-    def arm(self, name: str, seed_offset: int, replay_batches: int) -> tuple[str, int]:
-        return name, seed_offset
+    def arm(self, name: str, seed_offset: int, replay_batches: int) -> Any:
+        rows = [step_row(i, loss) for i, loss in enumerate(self.losses)]
+        return SimpleNamespace(seed=seed_offset, poll=lambda: SimpleNamespace(steps=rows))
 
-    def _run(self, arm: tuple[str, int], budget: Any, steps: int, on_progress: Any) -> None:
-        self.asked.append((arm[1], steps))
+    def _run(self, arm: Any, budget: Budget, steps: int, on_progress: Any) -> Any:
+        assert budget.first_step_s == self.options.first_step_s
+        self.asked.append((arm.seed, steps))
+        return SimpleNamespace(reason="" if len(self.losses) >= steps else "crashed with exit code 1")
 
     def discard(self, arm: Any) -> None:
         self.discarded += 1
+
+
+def step_row(index: int, loss: float) -> Step:
+    return Step(index, 1, index, 1, [], 1, 1, l=[loss])
 
 
 def of_bits(seeds: int, differ: int | None) -> tuple[Any, Launches]:
@@ -95,9 +104,9 @@ def of_bits(seeds: int, differ: int | None) -> tuple[Any, Launches]:
 def test_bits_that_differ_refute_a_plan_where_the_script_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     state, launches = of_bits(4, differ=2)
     session: Any = Again([1.0 / (step + 3) for step in range(13)], monkeypatch)
-    control = Control(session)
+    repeats = Repeats()
     for _ in range(2):
-        quality = _judged(session, state, launches, control).quality
+        quality = _judged(session, state, launches, repeats).quality
         assert (quality.verdict, quality.kind, quality.first_difference) == ("refuted", "bits", 12)
     assert session.asked == [(2, 13)] and session.discarded == 1, "asked once, with the seed at which they differ"
 
@@ -105,15 +114,26 @@ def test_bits_that_differ_refute_a_plan_where_the_script_repeats_itself(monkeypa
 def test_bits_are_not_asked_of_a_script_that_does_not_repeat_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     state, launches = of_bits(4, differ=1)
     session: Any = Again([0.5, 0.4], monkeypatch)
-    control = Control(session)
+    repeats = Repeats()
     for _ in range(2):
-        proof = _judged(session, state, launches, control)
+        proof = _judged(session, state, launches, repeats)
         assert proof.quality.kind == "non-inferior" and proof.quality.verdict == "proved"
-        assert proof.notes == [control.note] and "differ from step 1 on" in control.note
+        assert proof.notes == [repeats.note] and "differ from step 1 on" in repeats.note
     assert session.asked == [(1, 13)]
+
+
+def test_a_script_that_cannot_be_asked_again_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, launches = of_bits(4, differ=2)
+    session: Any = Again([1.0 / (step + 3) for step in range(5)], monkeypatch)
+    repeats = Repeats()
+    for _ in range(2):
+        quality = _judged(session, state, launches, repeats).quality
+        assert (quality.verdict, quality.kind, quality.first_difference) == ("not proved", "bits", 12)
+        assert "run again with seed 2, it crashed with exit code 1" in quality.summary
+    assert session.asked == [(2, 13)]
 
 
 def test_nothing_is_launched_again_where_bits_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     state, launches = of_bits(3, differ=None)
     session: Any = Again([], monkeypatch)
-    assert _judged(session, state, launches, Control(session)).quality.verdict == "proved" and session.asked == []
+    assert _judged(session, state, launches, Repeats()).quality.verdict == "proved" and session.asked == []

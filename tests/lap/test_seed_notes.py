@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hotlap.lap.seed_notes import cut_notes, end_notes, failed, past_notes, unmatched
+from hotlap.lap.seed_notes import end_notes, failed, past_notes, unmatched
 from hotlap.records.errors import HotlapError
 from hotlap.records.rows import Event
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
@@ -49,11 +49,11 @@ def test_a_door_that_did_not_open_says_where_to_look(tmp_path: Path) -> None:
 def test_a_pattern_that_takes_only_the_beginning_of_a_number_is_told_as_it_was_typed(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("EER: 4.2e-1\n")
     arms: Any = {label: SimpleNamespace(spec=SimpleNamespace(output=tmp_path / "out")) for label in ARMS}
-    (told,) = cut_notes(re.compile(r"EER:\s*([\d.]+)"), arms)
-    assert told.startswith(r"--metric 'EER:\s*([\d.]+)' takes only the beginning of 4.2e-1")
-    assert cut_notes(re.compile(r"EER:\s*([-+\d.eE]+)"), arms) == []
     run = ended("", status="finished")
-    (head, *_) = unmatched(re.compile(r"AUC:\s*([\d.]+)"), arms, SeedRuns(1, [], "baseline", True, run, run))
+    runs = SeedRuns(1, [], "baseline", True, run, run)
+    (told,) = unmatched(re.compile(r"EER:\s*([\d.]+)"), arms, runs)
+    assert told.startswith(r"--metric 'EER:\s*([\d.]+)' takes only the beginning of 4.2e-1")
+    (head, *_) = unmatched(re.compile(r"AUC:\s*([\d.]+)"), arms, runs)
     assert head.startswith(r"--metric 'AUC:\s*([\d.]+)' matched no number")
 
 

@@ -20,7 +20,8 @@ FAILED = Trial("together", {}, "failed", reason=f"only 0 {TOO_FEW}; give it a la
 def lap(step_s: float, trials: list[Trial]) -> tuple[Any, Any, Search]:
     findings = findings_of("memory-format")
     findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
-    session = SimpleNamespace(cycle=Cycle(), budget_s=225.0, one_at_a_time=False)
+    machine = SimpleNamespace(accelerators=[])
+    session = SimpleNamespace(cycle=Cycle(), budget_s=225.0, one_at_a_time=False, machine=machine)
     state = Search(cast(Any, "baseline"), findings, trials=trials)
     return session, SimpleNamespace(findings=findings, start_s=10.0), state
 

@@ -154,4 +154,19 @@ def test_an_arms_own_clock() -> None:
     ],
 )
 def test_the_last_match_that_is_a_number(pattern: str, text: str, value: float | None) -> None:
-    assert last_match(re.compile(pattern, re.MULTILINE), text) == value
+    assert last_match(re.compile(pattern, re.MULTILINE), text)[0] == value
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "whole"),
+    [
+        (r"EER: ([\d.]+)", "EER: 4.2e-1", "4.2e-1"),
+        (r"EER: (\d+)", "EER: 4.2\n", "4.2"),
+        (r"EER: (\d)", "EER: 17 %", "17"),
+        (r"EER: (\d+)", "EER: 4. Done", ""),
+        (r"EER: (\d+)", "EER: 4.2\nEER: nan", ""),
+    ],
+)
+def test_the_beginning_of_a_number_is_another_number(pattern: str, text: str, whole: str) -> None:
+    value, cut = last_match(re.compile(pattern), text)
+    assert cut == whole and (value is None or not cut)

@@ -201,6 +201,12 @@ def test_reasons() -> None:
     ):
         assert say(1, rank_text).startswith("out of memory: "), rank_text
     assert say(1, "when out of memory, use less\nKeyError: 'a'") == "crashed with exit code 1: KeyError: 'a'"
+    logged = "CUDA out of memory, halving the batch\n"
+    assert say(1, logged + "KeyError: 'a'") == "crashed with exit code 1: KeyError: 'a'"
+    assert say(1, logged).startswith("out of memory: "), "it ended itself for it"
+    missing = "python: can't open file '/w/train.py': [Errno 2] No such file"
+    assert say(2, f"{missing}\n") == f"crashed with exit code 2: {missing}"
+    assert say(1, "step 3\n") == "crashed with exit code 1", "the last line may be any"
     assert last_error("[rank0]: KeyError: 'a'\nx.errors.ChildFailedError: \n") == "KeyError: 'a'"
     assert last_error("x.errors.ChildFailedError: \n") == "x.errors.ChildFailedError:"
     assert say(-9, "", True) == "out of memory: the kernel ended it"

@@ -19,15 +19,12 @@ from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import OF_BASELINE, TOO_FEW, Trial
 from hotlap.trial.arm import Arm
 from hotlap.trial.pauses import Cycle, find_cycle
-from hotlap.trial.reasons import tail_of
 
 __all__ = ["check"]
 
 FIRST_FRAC = 0.5
 """Share of a launch's part of the budget in which the first one measures; starting takes the rest."""
 LEAST_S = 6.0
-CANNOT_OPEN = "can't open file"
-"""Python's words, with exit code 2 and no traceback, for a script that is not there: the revision may not have it."""
 SAME_BATCH = 0.01
 """Steps whose samples differ by less than this share are the same work."""
 
@@ -107,10 +104,6 @@ def _first(session: Session, make: MakeArm) -> Trial:
     trainer = arms["baseline"].poll()
     if session.cycle.steps == 1 and trainer is not None:
         session.cycle = find_cycle(trainer.steps)
-    if first.reason.endswith("exit code 2"):
-        failed = arms["baseline" if first.reason.startswith(OF_BASELINE) else "candidate"]
-        said = next((line for line in tail_of(failed.spec.output).splitlines() if CANNOT_OPEN in line), "")
-        first = replace(first, reason=f"{first.reason}: {said}" if said else first.reason)
     for done in arms.values():
         session.discard(done)
     return first

@@ -58,12 +58,8 @@ class Launches:
 
     first: Trial
     windows: list[Window] = field(init=False)
-    losses: list[dict[str, list[float]]] = field(default_factory=list)
-    """Per pair of launches after the first: the losses of each arm's steps."""
-    samples: list[dict[str, list[int]]] = field(default_factory=list)
-    """Per pair of launches after the first: the samples of these steps."""
-    seeds: list[int] = field(default_factory=list)
-    """Per pair of launches after the first, as ``losses``: its seed."""
+    pairs: list[tuple[int, Trial]] = field(init=False)
+    """The seed of each pair of launches that could be measured, and what it told; the first pair always."""
     notes: list[str] = field(default_factory=list)
     begun: int = 1
     per_sample: bool = False
@@ -81,6 +77,7 @@ class Launches:
 
     def __post_init__(self) -> None:
         self.windows = list(self.first.windows)
+        self.pairs = [(0, self.first)]
 
     def ready_s(self, session: Session) -> float:
         """From the launch of a pair until both arms are warm; as often as that takes launches."""
@@ -103,8 +100,7 @@ class Launches:
 
     def missing_s(self, session: Session) -> float:
         """Seconds that the launches take which are still needed, before how launches differ can be told."""
-        told = 1 + len(self.losses)
-        return max(0, MIN_LAUNCHES - told) * self.pair_s(session)
+        return max(0, MIN_LAUNCHES - len(self.pairs)) * self.pair_s(session)
 
     def go_on(
         self, session: Session, make: MakeArm, pairs: int, share: float, hopeless: Callable[[], bool] = _never
@@ -168,16 +164,14 @@ class Launches:
             self._longer *= MORE_TIME if TOO_FEW in trial.reason else 1.0
             return
         self.windows += [replace(window, launch=launch) for window in trial.windows]
-        self.losses.append(trial.losses)
-        self.seeds.append(launch)
-        self.samples.append(trial.loss_samples)
+        self.pairs.append((launch, trial))
 
     def trial(self) -> Trial:
         """Everything as one trial. Periodic work is taken from the first pair of launches, which ran longest.
 
         A first pair that was too short for slow steps counts by what it has, where later ones were measured.
         """
-        short = self.first.status == "failed" and TOO_FEW in self.first.reason and self.losses
+        short = self.first.status == "failed" and TOO_FEW in self.first.reason and len(self.pairs) > 1
         if self.first.status != "measured" and not short:
             return self.first
         interval = self._interval(self.level)

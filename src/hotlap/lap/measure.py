@@ -65,9 +65,13 @@ class Question:
 def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question) -> Trial:
     """Alternate the two arms until the question is answered or its time is spent, and write the trial down.
 
-    Where both do not fit into memory, they run one at a time, in this trial and in all that follow.
+    Where both do not fit into memory, or are ranks on several devices, they run one at a time, in this trial and in all
+    that follow.
     """
+    _mind_ranks(session, incumbent)
     trial = _compared(session, incumbent, candidate, question)
+    if not session.one_at_a_time and _mind_ranks(session, incumbent):  # launched for the first time
+        trial = _compared(session, incumbent, candidate, question)
     if not session.one_at_a_time and one_at_a_time.lacked_memory(trial):
         one_at_a_time.switch_to(session)
         alone = _compared(session, incumbent, candidate, question)
@@ -78,6 +82,15 @@ def measure(session: Session, incumbent: Arm, candidate: Arm, question: Question
             trial = alone
     session.folder.write(f"trials/{candidate.spec.name}.json", trial)
     return trial
+
+
+def _mind_ranks(session: Session, arm: Arm) -> bool:
+    """Whether the arm is seen now to be ranks on several devices: from here on one arm runs at a time."""
+    if session.one_at_a_time or not one_at_a_time.several_devices(arm):
+        return False
+    one_at_a_time.switch_to(session)
+    one_at_a_time.tell(session, one_at_a_time.RANKS)
+    return True
 
 
 def _compared(session: Session, incumbent: Arm, candidate: Arm, question: Question) -> Trial:
@@ -97,10 +110,7 @@ def _compared(session: Session, incumbent: Arm, candidate: Arm, question: Questi
         return ratio_interval(windows, periodic.baseline_s, candidate_s, level)
 
     windows = windows_of(session, whole=question.whole)
-    if session.machine.accelerators:  # after a thaw the host is through its first steps before the device is
-        windows = replace(windows, drop_steps=TRIAL_AHEAD + 1)
     if session.one_at_a_time:
-        windows = replace(windows, window_s=ALONE_WINDOW_S, one_at_a_time=True)
         session.stop_all_but(incumbent, candidate)
     trial = compare(
         incumbent,
@@ -131,7 +141,16 @@ def windows_of(session: Session, *, whole: bool) -> Budget:
     """Windows that hold whole cycles of the script's own pauses. One launch of several (``whole``) decides nothing by
     itself, and counts with the fewest pairs that say how its windows vary."""
     steps, pairs = session.cycle.steps, MIN_PAIRS if whole else WINDOWS.min_pairs
-    return replace(WINDOWS, window_steps=max(WINDOWS.window_steps, steps), cycle_steps=steps, min_pairs=pairs)
+    return replace(
+        WINDOWS,
+        window_s=ALONE_WINDOW_S if session.one_at_a_time else WINDOWS.window_s,
+        window_steps=max(WINDOWS.window_steps, steps),
+        cycle_steps=steps,
+        # after a thaw the host is through its first steps before the device is
+        drop_steps=TRIAL_AHEAD + 1 if session.machine.accelerators else WINDOWS.drop_steps,
+        min_pairs=pairs,
+        one_at_a_time=session.one_at_a_time,
+    )
 
 
 def _seconds(session: Session, incumbent: Arm, question: Question, windows: Budget) -> float:

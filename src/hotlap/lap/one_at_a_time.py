@@ -7,10 +7,10 @@ than half of a card could not be tried at all.
 from __future__ import annotations
 
 from hotlap.lap.session import MOST_GROWN_S, Session
-from hotlap.records.findings import Findings
 from hotlap.records.trials import OUT_OF_MEMORY, Trial
+from hotlap.trial.arm import Arm
 
-__all__ = ["lacked_memory", "launches_per_trial", "leave", "switch_to", "tell"]
+__all__ = ["RANKS", "lacked_memory", "launches_per_trial", "leave", "several_devices", "switch_to", "tell"]
 
 RANKS = "Ranks on several devices cannot be frozen within what they do together"
 LAUNCHES = 3
@@ -38,10 +38,13 @@ def leave(session: Session) -> None:
     session.one_at_a_time = False
 
 
-def several_devices(findings: Findings) -> bool:
-    """Whether ranks train on devices of their own. Frozen, one may have begun a collective that another has not: its
-    kernel would spin through the whole turn of the other arm, and age towards its time limit."""
-    return findings.script.world_size > 1 and findings.script.device != "cpu"
+def several_devices(arm: Arm) -> bool:
+    """Whether an arm that has trained is ranks on devices of their own. Frozen, one may have begun a collective that
+    another has not: its kernel would spin through the whole turn of the other arm, and age towards its time limit."""
+    trainer = arm.poll()
+    if trainer is None or trainer.header is None or trainer.header.world <= 1:
+        return False
+    return trainer.header.device != "cpu" or any(row.name == "device" for row in trainer.settings)
 
 
 def tell(session: Session, why: str = "Two copies of the script do not fit into memory side by side") -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.caches import REPLAY_BATCHES, warm_steps
-from hotlap.lap.control import Control
 from hotlap.lap.incumbent import Search
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question, measure
+from hotlap.lap.repeats import Repeats
 from hotlap.lap.roof import measure_roof
 from hotlap.lap.session import Session
 from hotlap.proof.equal_samples import Equal, at_equal_samples
@@ -20,6 +20,7 @@ from hotlap.records.findings import Finding, Findings, Roof
 from hotlap.records.proof import Proof, Quality
 from hotlap.records.trials import Interval, Trial
 from hotlap.trial.arm import Arm
+from hotlap.trial.budget import Budget
 
 __all__ = ["final_proof", "nothing_changed"]
 
@@ -45,33 +46,43 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     session.discard(state.incumbent)
     first = rediagnose(session, baseline.arm)
     session.discard(baseline.arm)
-    control = Control(session, REPLAY_BATCHES if state.replayed else 0)
-    _launch_again(session, state, launches, control)
+    repeats = Repeats()
+    _launch_again(session, state, launches, repeats)
     trial = launches.trial()
     session.folder.write("trials/proof.json", trial)
     ratio = trial.interval.ratio if trial.interval is not None else state.cumulative
     findings = _over_all(baseline.findings, first, roof, ratio)
     now = findings.throughput.samples_per_s
     per_s, share = None if now is None else now * ratio, _share_of_roof(baseline.findings.roof, roof, ratio)
-    proof = replace(_judged(session, state, launches, control, trial), samples_per_s=per_s, roof_share=share)
+    proof = replace(_judged(session, state, launches, repeats, trial), samples_per_s=per_s, roof_share=share)
     if knobs:
         proof = _told_in_samples(proof, _compared(state, launches))
     return proof, trial, findings
 
 
-def _judged(session: Session, state: Search, launches: Launches, control: Control, trial: Trial | None = None) -> Proof:
+def _judged(session: Session, state: Search, launches: Launches, repeats: Repeats, trial: Trial | None = None) -> Proof:
     """The proof so far. Bits that differ count only where the unmodified script repeats its own."""
     curves = _compared(state, launches).curves
     base, plan, margin = curves["baseline"], curves["candidate"], session.options.margin
     proof = prove(trial, state.moves, base, plan, margin)
     if proof.quality.kind != "bits" or proof.quality.verdict != "refuted":
         return proof
-    pairs = zip(_told(state, launches), base, plan, strict=True)
-    seed, first, other = next(found for found in pairs if first_difference(*found[1:]) is not None)
-    if not control.differs(seed, first, other):
-        return proof
-    proof = prove(trial, state.moves, base, plan, margin, repeats=False)
-    return replace(proof, notes=[*proof.notes, control.note])
+    seeds = [seed for seed, _ in _told(state, launches)]
+    found = zip(seeds, base, map(first_difference, base, plan), strict=True)
+    seed, curve, at = next((seed, curve, at) for seed, curve, at in found if at is not None)
+
+    def again() -> Arm:
+        session.stage = "control: the unmodified script again"
+        return session.arm("control", seed_offset=seed, replay_batches=_replay(state))
+
+    repeats.differs(session, seed, curve[: at + 1], again, Budget(first_step_s=session.options.first_step_s))
+    proof = prove(trial, state.moves, base, plan, margin, repeats.known, repeats.uncertain)
+    return replace(proof, notes=[*proof.notes, repeats.note] if repeats.note else proof.notes)
+
+
+def _replay(state: Search) -> int:
+    """How many batches both arms repeat: where the plan's cache was warmed on replayed ones, so that losses compare."""
+    return REPLAY_BATCHES if state.replayed else 0
 
 
 def _roof_again(session: Session, baseline: Baseline, state: Search, launches: Launches) -> Roof | None:
@@ -108,21 +119,18 @@ def nothing_changed() -> Proof:
     return Proof(Interval(1.0, 1.0, 1.0, 1.0), quality, claimed=False)
 
 
-def _launch_again(session: Session, state: Search, launches: Launches, control: Control) -> None:
-    """More pairs of launches, a seed for each. Where the plan's cache was warmed on replayed batches, both arms replay
-    them, so that their losses can be compared."""
-    replay = REPLAY_BATCHES if state.replayed else 0
+def _launch_again(session: Session, state: Search, launches: Launches, repeats: Repeats) -> None:
+    """More pairs of launches, a seed for each."""
 
     def arm(label: str, seed: int) -> Arm:
         moves = state.moves if label == "candidate" else []
-        return session.arm(f"proof{seed}-{label}", moves=moves, seed_offset=seed, replay_batches=replay)
+        return session.arm(f"proof{seed}-{label}", moves=moves, seed_offset=seed, replay_batches=_replay(state))
 
     def worse() -> bool:
         """The time that is left is better spent on proving what remains without the lever at fault."""
-        curves = _compared(state, launches).curves
-        if len(curves["baseline"]) < WORSE_IN or strictness(state.moves) == "goal":
+        if len(_told(state, launches)) < WORSE_IN or strictness(state.moves) == "goal":
             return False
-        return _judged(session, state, launches, control).quality.verdict == "refuted"
+        return _judged(session, state, launches, repeats).quality.verdict == "refuted"
 
     launches.go_on(session, arm, session.options.seeds, LAUNCHES_UNTIL, worse)
     launches.decide(session, arm, LAUNCHES_UNTIL, worse)
@@ -130,32 +138,19 @@ def _launch_again(session: Session, state: Search, launches: Launches, control: 
 
 def _compared(state: Search, launches: Launches) -> Equal:
     """The losses so far; at equal samples where a knob gives the arms' steps different ones."""
-    curves = _loss_curves(state, launches)
+    told = [trial for _, trial in _told(state, launches)]
+    curves = {label: [trial.losses[label] for trial in told] for label in ("baseline", "candidate")}
     if any(move.is_knob for move in state.moves):
-        return at_equal_samples(curves, _loss_samples(state, launches))
+        samples = {label: [trial.loss_samples[label] for trial in told] for label in ("baseline", "candidate")}
+        return at_equal_samples(curves, samples)
     return Equal(curves)
 
 
-def _told(state: Search, launches: Launches) -> list[int]:
-    """The seeds of the pairs of launches whose losses were seen in both arms. The first pair tells nothing when only
-    its candidate replayed."""
-    pairs = zip([0, *launches.seeds], [launches.first.losses, *launches.losses], strict=True)
-    told = [seed for seed, pair in pairs if pair.get("baseline") and pair.get("candidate")]
-    return [seed for seed in told if seed or not state.replayed]
-
-
-def _loss_curves(state: Search, launches: Launches) -> dict[str, list[list[float]]]:
-    """Per arm one loss curve for each of these seeds."""
-    by_seed = dict(zip([0, *launches.seeds], [launches.first.losses, *launches.losses], strict=True))
-    told = [by_seed[seed] for seed in _told(state, launches)]
-    return {label: [pair[label] for pair in told] for label in ("baseline", "candidate")}
-
-
-def _loss_samples(state: Search, launches: Launches) -> dict[str, list[list[int]]]:
-    """The samples of the steps of :func:`_loss_curves`."""
-    by_seed = dict(zip([0, *launches.seeds], [launches.first.loss_samples, *launches.samples], strict=True))
-    told = [by_seed[seed] for seed in _told(state, launches)]
-    return {label: [pair[label] for pair in told] for label in ("baseline", "candidate")}
+def _told(state: Search, launches: Launches) -> list[tuple[int, Trial]]:
+    """The seeds of the pairs of launches whose losses were seen in both arms, and these. The first pair tells nothing
+    when only its candidate replayed."""
+    told = [(seed, pair) for seed, pair in launches.pairs if all(map(pair.losses.get, ("baseline", "candidate")))]
+    return [(seed, pair) for seed, pair in told if seed or not state.replayed]
 
 
 def _over_all(first: Findings, fresh: Findings | None, roof: Roof | None, ratio: float) -> Findings:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from hotlap import __version__
-from hotlap.lap.in_flight import InFlight, Repeats
+from hotlap.lap.in_flight import InFlight
 from hotlap.lap.options import Listener, Options
-from hotlap.lap.seed_notes import cut_notes, end_notes, failed, neighbours_note, past_notes, plan_notes, unmatched
+from hotlap.lap.repeats import Repeats
+from hotlap.lap.seed_notes import end_notes, failed, neighbours_note, past_notes, plan_notes, unmatched
 from hotlap.lap.session import Session
+from hotlap.proof.curves import Curve
 from hotlap.proof.verdict import strictness
 from hotlap.proof.what_more import what_more
 from hotlap.proof.whole_runs import Asked, Verdicts, conclude, diverged, hopeless
@@ -146,7 +148,11 @@ class _Prover:
             order = ("baseline", "candidate") if number % 2 == 0 else ("candidate", "baseline")
             arms = {label: arm(label) for label in order}
             bits = self.preserves == "bits"
-            look = InFlight(seed, bits, self.repeats, lambda: arm("control"), BUDGET, session.on_progress)
+
+            def differs(curve: Curve) -> bool:
+                return self.repeats.differs(session, seed, curve, lambda: arm("control"), BUDGET)
+
+            look = InFlight(bits, self.repeats, differs)
             ends = run_abreast(
                 arms, request.stop, BUDGET, session.on_progress, look.decided, one_at_a_time=self.one_at_a_time
             )
@@ -171,10 +177,7 @@ class _Prover:
         for line in [*plan_notes(request.plan, arms["candidate"], found), *end_notes(request.stop, arms, found)]:
             self.note(line)
         if request.metric is not None:
-            for line in [*past_notes(found), *cut_notes(request.metric, arms)]:
-                self.note(line)
-        if request.metric is not None and not self.seeds:
-            for line in unmatched(request.metric, arms, found):
+            for line in [*past_notes(found), *unmatched(request.metric, arms, found)]:
                 self.note(line)
         if self.repeats.note:
             self.note(self.repeats.note)

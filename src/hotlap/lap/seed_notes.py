@@ -10,12 +10,12 @@ from hotlap.records.errors import NOT_ATTACHED, HotlapError
 from hotlap.records.plan import Plan
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
 from hotlap.trial.arm import Arm
-from hotlap.trial.arm_run import cut_number, printed
+from hotlap.trial.arm_run import last_match, printed
 from hotlap.trial.marks import last_words
 from hotlap.trial.reasons import tail_of
 from hotlap.trial.stopping import epochs_begun
 
-__all__ = ["cut_notes", "end_notes", "failed", "neighbours_note", "past_notes", "plan_notes", "unmatched"]
+__all__ = ["end_notes", "failed", "neighbours_note", "past_notes", "plan_notes", "unmatched"]
 
 OURS = ("no sandbox", "scratch full", "the disk of the run folder")
 """Beginnings of reasons that lie neither in the script nor in the plan."""
@@ -77,27 +77,21 @@ def plan_notes(plan: Plan, candidate: Arm, runs: SeedRuns) -> list[str]:
 
 
 def unmatched(pattern: re.Pattern[str], arms: Mapping[str, Arm], runs: SeedRuns) -> list[str]:
-    """Where the metric was not printed: say so, with the last lines that were."""
+    """Where the metric was not printed: say so, with the last lines that were. Where the pattern takes only the
+    beginning of a number: say that, since 4.2 of 4.2e-1 is another number."""
     for label, run in (("baseline", runs.baseline), ("candidate", runs.candidate)):
-        if run.metric is not None or run.status == "failed" or cut_number(pattern, printed(arms[label])):
+        if run.metric is not None or run.status == "failed":
             continue
-        output = arms[label].spec.output
-        last = [line for line in tail_of(output).splitlines() if line.strip()][-LAST_LINES:]
-        head = (
-            f"--metric {shlex.quote(pattern.pattern)} matched no number in what the {_name(label)} printed ({output})."
-        )
-        return [f"{head} Its last lines:" if last else f"{head} It printed nothing.", *(f"| {line}" for line in last)]
-    return []
-
-
-def cut_notes(pattern: re.Pattern[str], arms: Mapping[str, Arm]) -> list[str]:
-    """Where the metric's pattern takes only the beginning of a number: 4.2 of 4.2e-1 is another number."""
-    for arm in arms.values():
-        if number := cut_number(pattern, printed(arm)):
+        asked, output = f"--metric {shlex.quote(pattern.pattern)}", arms[label].spec.output
+        _, cut = last_match(pattern, printed(arms[label]))
+        if cut:
             return [
-                f"--metric {shlex.quote(pattern.pattern)} takes only the beginning of {number}, which does not count: "
+                f"{asked} takes only the beginning of {cut}, which does not count: "
                 r"write ([-+\d.eE]+) for the number."
             ]
+        last = [line for line in tail_of(output).splitlines() if line.strip()][-LAST_LINES:]
+        head = f"{asked} matched no number in what the {_name(label)} printed ({output})."
+        return [f"{head} Its last lines:" if last else f"{head} It printed nothing.", *(f"| {line}" for line in last)]
     return []
 
 

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass, field
 
 from hotlap.diagnose.roofline import with_roof
-from hotlap.lap import one_at_a_time
 from hotlap.lap.baseline import Baseline, Unmeasurable, check_baseline, run_baseline
 from hotlap.lap.best_guess import put_back
 from hotlap.lap.confirm import confirm
@@ -80,9 +79,6 @@ def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Lis
 
 def _examine(session: Session, outcome: Outcome) -> Baseline:
     baseline = run_baseline(session)
-    if one_at_a_time.several_devices(baseline.findings):
-        one_at_a_time.switch_to(session)
-        one_at_a_time.tell(session, one_at_a_time.RANKS)
     if outcome.findings is not None:
         baseline.findings = outcome.findings
     outcome.findings = baseline.findings

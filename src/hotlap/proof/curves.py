@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from hotlap.proof.same import first_difference
 from hotlap.records.seed_proof import ArmRun
 
-__all__ = ["at_equal_steps", "broken_at", "differ_at", "per_step", "samples_per_step"]
+__all__ = ["Curve", "at_equal_steps", "broken_at", "differ_at", "per_step", "samples_per_step"]
 
 Curve = Sequence[float | None]
+"""Loss of each step; None: it is no number."""
 
 
 def _numbers(curve: Curve) -> list[float]:

@@ -20,8 +20,11 @@ def strictness(moves: Sequence[Move]) -> str:
     return max((move.preserves for move in moves), key=PRESERVES.index, default="bits")
 
 
-def same_bits(baseline: Losses, candidate: Losses) -> Quality:
-    """Whether the losses of each pair of runs (one per seed) are equal bit for bit."""
+def same_bits(baseline: Losses, candidate: Losses, uncertain: str = "") -> Quality:
+    """Whether the losses of each pair of runs (one per seed) are equal bit for bit.
+
+    ``uncertain``: why it is not known whether the script repeats its own; then bits that differ refute nothing.
+    """
     pairs = list(zip(baseline, candidate, strict=False))
     steps = min((min(len(a), len(b)) for a, b in pairs), default=0)
     raw = {"baseline": listed([a for a, _ in pairs]), "candidate": listed([b for _, b in pairs])}
@@ -31,7 +34,10 @@ def same_bits(baseline: Losses, candidate: Losses) -> Quality:
     if differ:
         first = min(differ)
         text = f"The plan promises the same bits, but losses differ from step {first} on."
-        return Quality("refuted", "bits", text, seeds=len(pairs), steps=steps, first_difference=first, raw=raw)
+        found = Quality("refuted", "bits", text, seeds=len(pairs), steps=steps, first_difference=first, raw=raw)
+        if uncertain:
+            return dataclasses.replace(found, verdict="not proved", summary=f"{text} {uncertain}")
+        return found
     text = f"Losses are equal bit for bit over {steps} steps."
     return Quality("proved", "bits", text, 0.0, 0.0, 0.0, seeds=len(pairs), steps=steps, time_to_loss=None, raw=raw)
 
@@ -43,13 +49,14 @@ def prove(
     candidate: Losses = (),
     margin_frac: float | None = None,
     repeats: bool = True,
+    uncertain: str = "",
 ) -> Proof:
     """The proof of a plan of ``moves``.
 
     ``trial``: unmodified script against the plan. ``baseline`` and ``candidate``: loss curves per seed, the same seeds
     in the same order (the baseline may have more); the trial's own losses stand in when these are empty. Moves that all
-    preserve bits owe equal bits, where the script ``repeats`` its own; moves that draw other random numbers are judged
-    unpaired.
+    preserve bits owe equal bits, where the script ``repeats`` its own (``uncertain``: why that is not known); moves
+    that draw other random numbers are judged unpaired.
     """
     interval = trial.interval if trial is not None else None
     notes: list[str] = [] if trial is None else list(trial.notes)
@@ -63,7 +70,7 @@ def prove(
         return Proof(interval, nothing, False, notes=notes)
     preserves = strictness(moves)
     if preserves == "bits" and repeats:
-        quality = same_bits(baseline, candidate)
+        quality = same_bits(baseline, candidate, uncertain)
     else:
         quality = judge(baseline, candidate, margin_frac, paired=preserves in ("bits", "maths"))
         asked = quality.verdict != "refuted" or preserves == "goal"  # worse at equal samples may still be sooner there

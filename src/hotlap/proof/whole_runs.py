@@ -170,10 +170,7 @@ def _in_samples(runs: SeedRuns) -> bool:
 def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:
     if asked.preserves == "bits" and asked.repeats:
         pairs = [at_equal_steps(runs.baseline, runs.candidate) for runs in used]
-        quality = same_bits([a for a, _ in pairs], [b for _, b in pairs])
-        if asked.uncertain and quality.verdict == "refuted":
-            return replace(quality, verdict="not proved", summary=f"{quality.summary} {asked.uncertain}", raw={})
-        return replace(quality, raw={})
+        return replace(same_bits([a for a, _ in pairs], [b for _, b in pairs], asked.uncertain), raw={})
     if asked.preserves == "goal" and asked.stop.loss is not None:
         return _target(used)
     if used and all(r.baseline.loss and r.baseline.loss == r.candidate.loss and asked.repeats for r in used):

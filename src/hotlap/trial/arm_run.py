@@ -16,7 +16,7 @@ from hotlap.trial.budget import Budget
 from hotlap.trial.stopping import reached_at, stops_at
 from hotlap.trial.windows import Turn, to_window
 
-__all__ = ["arm_run", "cut_number", "last_match", "losses_of", "printed", "windows"]
+__all__ = ["arm_run", "last_match", "losses_of", "printed", "windows"]
 
 MOST_OUTPUT_BYTES = 64 << 20
 """End of the output in which the metric is looked for."""
@@ -46,7 +46,7 @@ def arm_run(arm: Arm, end: ArmEnd, stop: Stop, metric: re.Pattern[str] | None) -
         loss=losses_of(rows),
         past_steps=past,
         reached_s=None if reached is None else ends[reached],
-        metric=None if metric is None else last_match(metric, printed(arm)),
+        metric=None if metric is None else last_match(metric, printed(arm))[0],
     )
 
 
@@ -73,31 +73,21 @@ def windows(arms: dict[str, Arm], turns: Sequence[Turn], cycle: int) -> list[Win
     return found
 
 
-def last_match(pattern: re.Pattern[str], text: str) -> float | None:
+def last_match(pattern: re.Pattern[str], text: str) -> tuple[float | None, str]:
     """The last match (its first group, if it has one) that is a number, a full stop or per cent sign after it or not.
 
     None: nothing matched, or it says NaN or infinity, even where the pattern takes digits alone; or only the beginning
-    of the number matched.
+    of the number matched, which then stands in the second place (``4.2e-1`` where 4.2 did; empty otherwise).
     """
     for match in reversed(list(pattern.finditer(text))):
-        if _lost(match) or _rest(match):
-            return None
+        if _lost(match):
+            return None, ""
+        if rest := _rest(match):
+            return None, _word(match) + rest
         value = _number(match)
         if value is not None:
-            return value if math.isfinite(value) else None
-    return None
-
-
-def cut_number(pattern: re.Pattern[str], text: str) -> str:
-    """The number of which :func:`last_match` saw only the beginning, ``4.2e-1`` where it saw 4.2; empty: none."""
-    for match in reversed(list(pattern.finditer(text))):
-        if _lost(match):
-            return ""
-        if rest := _rest(match):
-            return _word(match) + rest
-        if _number(match) is not None:
-            return ""
-    return ""
+            return (value if math.isfinite(value) else None), ""
+    return None, ""
 
 
 def _word(match: re.Match[str]) -> str:
@@ -120,10 +110,10 @@ def _lost(match: re.Match[str]) -> bool:
 
 
 def _rest(match: re.Match[str]) -> str:
-    """The exponent that the number goes on with where the match ends; empty where it goes on with none."""
+    """What the number goes on with where the match ends: digits, decimals, an exponent."""
     at = match.end(1) if match.re.groups else match.end()
     number = at > 0 and (match.string[at - 1].isdigit() or match.string[at - 1] == ".")
-    found = re.compile(r"[eE][-+]?\d+").match(match.string, at) if number else None
+    found = re.compile(r"\d*(?:\.\d+)?(?:[eE][-+]?\d+)?").match(match.string, at) if number else None
     return found[0] if found is not None else ""
 
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 
+from hotlap.records.trials import OUT_OF_MEMORY
 from hotlap.trial import sandbox
 
 __all__ = ["disk_full", "explain", "last_error", "oom_kills", "tail_of"]
@@ -18,11 +19,15 @@ RANK = re.compile(r"^\[rank\d+\]:\s*")
 """What torch puts before each line of a traceback once there is a process group."""
 LAUNCHER = "ChildFailedError"
 """What torchrun ends with, behind the errors of its ranks: it does not say what happened."""
+USAGE = 2
+"""Exit code of Python for a script that is not there, and of argparse: both say why in their last line, and no more."""
 REFUSED = ("OutOfMemoryError", "CUDA out of memory", "CUDA error: out of memory", "DefaultCPUAllocator: can't allocate",
            "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")  # fmt: skip
-"""Say it wherever they stand: another rank's error, or one that followed, may come behind."""
-OUT_OF_MEMORY = (*REFUSED, "MemoryError", "out of memory", "can't allocate memory", "Cannot allocate memory")
-"""Say it in an error's own line."""
+"""Say it in any line, where no line is an error's own: a script that ends by itself may have logged it."""
+NO_MEMORY = (*REFUSED, "MemoryError", "out of memory", "can't allocate memory", "Cannot allocate memory")
+"""Say it in an error's own line: another rank's error, or one that followed, may come behind."""
+THROWN = ("terminate called after throwing", "what():")
+"""How C++ tells an exception that nobody caught."""
 
 
 def tail_of(output: Path) -> str:
@@ -45,8 +50,10 @@ def last_error(text: str) -> str | None:
 
 def _memory_error(text: str) -> str | None:
     """The last line that says that there was no memory left."""
-    said = (line for line in _lines(text) if any(m in line for m in (OUT_OF_MEMORY if ERROR.match(line) else REFUSED)))
-    return next((line[:200] for line in reversed([*said])), None)
+    lines = _lines(text)
+    errors = [line for line in lines if ERROR.match(line) or line.startswith(THROWN)]
+    said = [line for line in errors or lines if any(words in line for words in (NO_MEMORY if errors else REFUSED))]
+    return said[-1][:200] if said else None
 
 
 def _lines(text: str) -> list[str]:
@@ -69,9 +76,9 @@ def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool, di
     if exit_code == sandbox.FAILED and sandbox.SAYS in text:
         return "no sandbox: " + text.rpartition(sandbox.SAYS)[2].splitlines()[0]
     if exit_code in (-signal.SIGKILL, 128 + signal.SIGKILL):
-        return "out of memory: the kernel ended it" if memory_kill else "ended by SIGKILL"
+        return f"{OUT_OF_MEMORY}: the kernel ended it" if memory_kill else "ended by SIGKILL"
     if memory_error is not None:
-        return f"out of memory: {memory_error}"
+        return f"{OUT_OF_MEMORY}: {memory_error}"
     if "No space left on device" in text and disk_full:
         return "the disk of the run folder is full (free some space, or pass --runs DIR)"
     if "No space left on device" in text and sandboxed:
@@ -80,6 +87,8 @@ def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool, di
         return f"asked for input, and a trial has none: {error}"
     if "Value too large for defined data type" in text and sandboxed:
         return "it writes to a file or folder of another user, which a sandbox without root cannot cover"
+    if error is None and exit_code == USAGE:
+        error = next((line[:200] for line in reversed(_lines(text)) if line), None)
     if exit_code < 0:
         return f"ended by {_signal_name(-exit_code)}" + (f": {error}" if error else "")
     return f"crashed with exit code {exit_code}" + (f": {error}" if error else "")
