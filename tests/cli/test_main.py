@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,20 @@ def test_an_interruption_while_a_command_is_imported_is_one_line(
     monkeypatch.setattr("hotlap.cli.main.importlib.import_module", interrupted)
     assert main(["runs"]) == 130
     assert capsys.readouterr().err.startswith("hotlap: interrupted")
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def terminated(name: str) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+        raise AssertionError("SIGTERM was not heeded")
+
+    monkeypatch.setattr("hotlap.cli.main.importlib.import_module", terminated)
+    assert main(["runs"]) == 143
+    assert capsys.readouterr().err.startswith("hotlap: interrupted")
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_the_page_of_a_lever_says_what_its_setting_may_hold(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,12 @@ import importlib
 import os
 import pkgutil
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
-from types import ModuleType
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType, ModuleType
 
 from hotlap import __version__
 from hotlap.cli import commands
@@ -19,6 +22,12 @@ __all__ = ["build_parser", "main", "split_command"]
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
+EXIT_TERMINATED = 143
+"""128 + SIGTERM."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: a scheduler's, or that of ``kill``."""
 
 
 def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
@@ -75,9 +84,32 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the life of the process
 
 
+@contextmanager
+def _heeding_sigterm() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: processes are stopped, what was seen is written. Unless it is ignored."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    ours = threading.current_thread() is threading.main_thread()  # another may set no handler
+    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     _open_closed_streams()
+    with _heeding_sigterm():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     ours, theirs = split_command(sys.argv[1:] if arguments is None else arguments)
     try:
         parser = build_parser(ours[0] if ours else None)  # importing a command takes a while, and Ctrl-C may come
@@ -99,6 +131,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has gone (| head)
         sys.stderr.close()
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as err:
         print("hotlap: interrupted; every process of ours has been stopped.", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return EXIT_TERMINATED if isinstance(err, Terminated) else EXIT_INTERRUPTED
