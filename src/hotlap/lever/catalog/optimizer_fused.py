@@ -39,7 +39,7 @@ NUMERIC = True
 _RULES = {"impl": Rule(str, choices=("fused", "foreach"))}
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
 _PLAIN_RATE = ("Adam", "AdamW")
-"""Their foreach form takes no learning rate that is a tensor."""
+"""Their foreach form takes no learning rate that is a tensor, unless they are capturable."""
 _FOREACH = (*_FUSED, "NAdam", "RAdam", "RMSprop", "Rprop", "Adamax", "ASGD", "Adadelta")
 
 
@@ -105,6 +105,8 @@ def apply(target: Target, setting: Setting) -> None:
 
 def _supported(optimizer: Optimizer, impl: str) -> bool:
     """A plain torch optimizer without state, not told otherwise, all of whose parameters the form can take."""
+    from torch import Tensor
+
     kind = type(optimizer)
     names = _FUSED if impl == "fused" else _FOREACH
     if not kind.__module__.startswith("torch.optim") or kind.__name__ not in names or impl not in optimizer.defaults:
@@ -114,7 +116,8 @@ def _supported(optimizer: Optimizer, impl: str) -> bool:
     for group in optimizer.param_groups:
         if group.get("fused") or group.get("foreach") or group.get("differentiable"):
             return False
-        if kind.__name__ in _PLAIN_RATE and impl == "foreach" and not isinstance(group.get("lr"), float | int):
+        tensor_rate = isinstance(group.get("lr"), Tensor) and not group.get("capturable")
+        if kind.__name__ in _PLAIN_RATE and impl == "foreach" and tensor_rate:
             return False
         for p in group["params"]:
             if not p.is_floating_point() or p.is_sparse or (impl == "fused" and not p.is_contiguous()):
