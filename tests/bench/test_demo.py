@@ -10,21 +10,21 @@ from demo import figures_of, line, median_run, sins
 HAND = {"train": [100.0], "train_fixed": [300.0], "ratios": [3.0], "ratio": 3.0}
 
 
-def run(ratio: float | None, roof: float | None, verdict: str | None, wall_s: float, **more: Any) -> dict[str, Any]:
+def run(ratio: float | None, roof: float | None, verdict: str | None, command_s: float) -> dict[str, Any]:
     speedup = None if ratio is None else {"ratio": ratio, "low": ratio - 0.5, "high": ratio + 0.5}
     quality = None if verdict is None else {"verdict": verdict}
-    return {"speedup": speedup, "roof_share": roof, "quality": quality, "wall_s": wall_s, "findings": [], **more}
+    return {"speedup": speedup, "roof_share": roof, "quality": quality, "command_s": command_s, "findings": []}
 
 
 def test_figures_are_the_median_runs_own_and_every_run_is_listed() -> None:
     sin = sins()[0]
     where = {"file": "train.py", "line": sin["line"], "function": sin["function"]}
     named = [{"cause": sin["cause"], "where": [where]}]
-    low, mid, top = run(2.0, 0.95, "proved", 200.0), run(3.3, 0.9, None, 230.0), run(4.0, 0.8, "not proved", 210.0)
-    mid["findings"], mid["command_s"] = named, 240.0
+    low, mid, top = run(2.0, 0.95, "proved", 200.0), run(3.3, 0.9, None, 240.0), run(4.0, 0.8, "not proved", 210.0)
+    mid["findings"] = named
     figures = figures_of([top, low, mid], sins(), HAND)
     assert figures["speedup"] == {"ratio": 3.3, "low": 2.8, "high": 3.8} and figures["roof_share"] == 0.9
-    assert figures["quality"] is None and figures["command_s"] == 240.0, "from start to end, where that is known"
+    assert figures["quality"] is None and figures["command_s"] == 240.0
     assert figures["tool_over_hand"] == pytest.approx(1.1) and figures["by_hand"] == HAND
     assert (figures["causes_found"], figures["causes_at_their_line"], figures["causes_put_in"]) == (1, 1, len(sins()))
     assert [told["speedup"]["ratio"] for told in figures["runs"]] == [4.0, 2.0, 3.3], "in the order given"
