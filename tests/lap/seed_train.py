@@ -23,8 +23,9 @@ def row(k, **values):
 
 
 row(
-    "header", schema="hotlap.timeline/1", hotlap="0", role="train", pid=os.getpid(), ppid=os.getppid(), rank=0, world=1,
-    argv=sys.argv, cwd=os.getcwd(), python="3", torch="2", device="cpu", t=time.monotonic_ns(), unix_s=time.time(),
+    "header", schema="hotlap.timeline/1", hotlap="0", role="train", pid=os.getpid(), ppid=os.getppid(), rank=0,
+    world=int(given.get("ranks", 1)), argv=sys.argv, cwd=os.getcwd(), python="3", torch="2",
+    device=given.get("device", "cpu"), t=time.monotonic_ns(), unix_s=time.time(),
 )  # fmt: skip
 for move in call["moves"]:
     state = given.get("lever", "applied")

@@ -124,3 +124,12 @@ def test_where_memory_does_not_hold_both_they_run_one_after_the_other(prove, tmp
     assert (proof.quality.verdict, proof.seeds[0].side_by_side) == ("proved", False)
     assert {run.steps for run in (proof.seeds[0].baseline, proof.seeds[0].candidate)} == {40}, "of this try"
     assert "Both arms together ran out of memory" in proof.notes[0]
+
+
+@pytest.mark.parametrize("device", ["H100", "cpu"])
+def test_ranks_on_several_devices_are_not_frozen(prove, device: str) -> None:  # type: ignore[no-untyped-def]
+    proof = prove("ranks=2", f"device={device}", "steps=40")
+    alone = device != "cpu"
+    assert (proof.quality.verdict, proof.seeds[0].side_by_side) == ("proved", not alone)
+    assert {run.steps for run in (proof.seeds[0].baseline, proof.seeds[0].candidate)} == {40}
+    assert any(note.startswith("Ranks on several devices") for note in proof.notes) is alone

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from hotlap import __version__
 from hotlap.lap.in_flight import InFlight
+from hotlap.lap.one_at_a_time import RANKS, several_devices
 from hotlap.lap.options import Listener, Options
 from hotlap.lap.repeats import Repeats
 from hotlap.lap.seed_notes import end_notes, failed, neighbours_note, past_notes, plan_notes, unmatched
@@ -107,30 +108,25 @@ class _Prover:
         self.began = time.monotonic()
 
     def asked(self) -> Asked:
-        metric = self.request.metric
+        request = self.request
         return Asked(
-            self.preserves,
-            self.request.stop,
-            self.request.options.margin,
-            pattern="" if metric is None else metric.pattern,
-            lower_is_better=self.request.lower_is_better,
-            repeats=self.repeats.known,
-            uncertain=self.repeats.uncertain,
-            seeds=self.request.options.seeds,
-        )
+            self.preserves, request.stop, request.options.margin,
+            pattern="" if request.metric is None else request.metric.pattern, lower_is_better=request.lower_is_better,
+            repeats=self.repeats.known, uncertain=self.repeats.uncertain, seeds=request.options.seeds,
+        )  # fmt: skip
 
     def seed(self, number: int) -> SeedRuns:
-        """Both arms with the next seed; one after the other from then on where memory does not hold both."""
+        """Both arms with the next seed; one after the other from then on where they cannot take turns."""
         runs = self.attempt(number)
-        if runs is None:
+        if isinstance(runs, str):
             self.one_at_a_time = True
-            self.note("Both arms together ran out of memory, so they ran one after the other: noise is not shared.")
+            self.note(f"{runs}, so they ran one after the other: noise is not shared.")
             runs = self.attempt(number)
-        assert runs is not None, "one at a time, running out of memory is a failure like others"
+        assert not isinstance(runs, str), "one at a time, whatever ends a run is a failure like others"
         return runs
 
-    def attempt(self, number: int) -> SeedRuns | None:
-        """Both arms once; None where both together ran out of memory."""
+    def attempt(self, number: int) -> SeedRuns | str:
+        """Both arms once; or why they cannot take turns."""
         request, seed = self.request, self.request.first_seed + number
         command = seeded(request.options.command, seed)
         with Session(replace(request.options, command=command), self.machine, self.folder, self.listener) as session:
@@ -152,12 +148,18 @@ class _Prover:
             def differs(curve: Curve) -> bool:
                 return self.repeats.differs(session, seed, curve, lambda: arm("control"), BUDGET)
 
+            def cannot_take_turns() -> bool:
+                return not self.one_at_a_time and any(map(several_devices, arms.values()))
+
             look = InFlight(bits, self.repeats, differs)
             ends = run_abreast(
-                arms, request.stop, BUDGET, session.on_progress, look.decided, one_at_a_time=self.one_at_a_time
-            )
+                arms, request.stop, BUDGET, session.on_progress, lambda rows: cannot_take_turns() or look.decided(rows),
+                one_at_a_time=self.one_at_a_time,
+            )  # fmt: skip
+            if cannot_take_turns():
+                return RANKS
             if not self.one_at_a_time and any(OUT_OF_MEMORY in end.reason for end in ends.ends.values()):
-                return None
+                return "Both arms together ran out of memory"
             return self.collect(seed, command, arms, ends, session)
 
     def collect(self, seed: int, command: list[str], arms: dict[str, Arm], ends: Ends, session: Session) -> SeedRuns:

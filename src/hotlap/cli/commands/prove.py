@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how much worse still counts as the same, e.g. 0.02 (default: what the unmodified script's own seeds "
         "differ by, 0.02 at least)",
     )
-    alone = "one arm after the other: where memory does not hold both, or ranks train on several GPUs"
+    alone = "one arm after the other (by itself where memory does not hold both, or ranks train on several GPUs)"
     parser.add_argument("--one-at-a-time", action="store_true", help=alone)
     add_output(parser)
     add_sandbox(parser)
