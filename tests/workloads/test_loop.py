@@ -264,6 +264,22 @@ def test_an_ignored_ctrl_c_stays_ignored(ctrl_c: None) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
+def test_a_handler_from_c_is_followed_by_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python cannot say what it was, and takes no None for a handler."""
+    chosen: list[Any] = []
+
+    def choose(number: int, handler: Any) -> None:
+        if handler is None:
+            raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
+        chosen.append(handler)
+
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)
+    monkeypatch.setattr(signal, "signal", choose)
+    with StopSignal():
+        assert len(chosen) == 2
+    assert chosen[2:] == [signal.SIG_DFL, signal.SIG_DFL]
+
+
 def test_a_full_memory_lowers_the_batch_and_no_row_is_lost_or_read_twice(tmp_path: Path) -> None:
     settings = replace(SMALL, epochs=1, batch_size=16, memory_check_every_steps=1, drop_last=False)
     made = trainer(tmp_path, settings)

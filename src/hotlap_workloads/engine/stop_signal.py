@@ -47,7 +47,7 @@ class StopSignal:
 
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None) -> None:
         for number, before in self._before.items():
-            signal.signal(number, before)
+            signal.signal(number, before or signal.SIG_DFL)  # None: one from C, which Python cannot put back
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT:
