@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import pickle
+import re
 import shutil
 import struct
 import time
@@ -25,6 +26,7 @@ from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError, WorkloadError
 from hotlap_workloads.face_distill.bins import read_bin
 from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_input
+from hotlap_workloads.face_distill.evaluations import GallerySet
 from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets
 from hotlap_workloads.face_distill.made_data import make_data, photos_of
 from hotlap_workloads.face_distill.photos import photos_in_folder, photos_in_list
@@ -222,7 +224,6 @@ def test_verification_sets_of_every_python(tmp_path: Path) -> None:
     [
         (pickle.dumps(([Evil()] * 2, [True])), "asks for posix.system, which a set of images has no need of"),
         (pickle.dumps(([b"a"] * 3, [True, False])), "holds 3 images for 2 trials"),
-        (pickle.dumps(([b"a"] * 4, [True, True])), "all of one kind"),
         (pickle.dumps(([b"a", 1, b"a", b"a"], [True, False])), "image 1 is a int"),
         (pickle.dumps([b"a"]), "holds a list, not a pair"),
         (pickle.dumps((5, [True])), "holds a pair of int and list, not of lists"),
@@ -328,13 +329,14 @@ def few_trials(content: bytes) -> bytes:
         ),
         (
             rewrite("ijbc/meta/ijbc_template_pair_label.txt", lambda b: b"1 2 0\n"),
-            "label.txt: has 1 pairs of templates, 0 of them of one person",
+            "label.txt: has 0 pairs of templates of one person among 1",
         ),
         (
             lambda d: [path.unlink() for path in (d / "tinyface/Gallery_Match").glob("1_*")],
             "tinyface: has .* probes, and 1 persons of them are not in the gallery, the first is 1",
         ),
-        (rewrite("made.bin", few_trials), "made.bin: has 6 trials, 3 of them of one person: too few for 10 folds"),
+        (rewrite("made.bin", few_trials), "made.bin: has 6 trials, too few for 10 folds"),
+        (rewrite("made.bin", lambda b: pickle.dumps(([b"a"] * 4, [True, True]))), "has 2 trials of one person among 2"),
         (lambda d: shutil.rmtree(d / "tinyface/Probe"), "Probe: holds no photo"),
         (lambda d: (d / "tinyface/Probe/me.jpg").write_bytes(b"a"), "does not begin with the number of a person"),
         (
@@ -386,6 +388,24 @@ def test_photos_of_trials_that_are_gone_are_quarantined(made: Path, tmp_path: Pa
         assert len(task.sets(heavy)[0].same) == 2 * len(people)  # type: ignore[attr-defined]
     listed = (tmp_path / "quarantine.txt").read_text()
     assert "val_gone.jpg\tdoes not exist" in listed and "test_gone.jpg\tdoes not exist" in listed
+
+
+def test_who_is_left_on_no_photo_of_a_gallery_is_not_asked_for(made: Path) -> None:
+    one = heavy_sets(SMALL, made)[1]
+    assert isinstance(one, GallerySet)
+    photos = [one.squares.photos.name(row) for row in range(len(one.squares))]
+    probes, gallery = photos[: one.probes], photos[one.probes :]
+    gone = {path for path in gallery if path.name.startswith("1_")}
+    left = one.without({*gone, probes[-1]})
+    assert 0 < left.probes < one.probes - 1 and 1 not in left.persons[: left.probes]
+    names = [left.squares.photos.name(row) for row in range(len(left.squares))]
+    asked = [path for path in probes[:-1] if not path.name.startswith("1_")]
+    assert names == [*asked, *(path for path in gallery if path not in gone)]
+    assert left.persons[: left.probes].tolist() == [int(path.name.split("_")[0]) for path in asked]
+    known = {path for path, person in zip(gallery, one.persons[one.probes :], strict=True) if person >= 0}
+    said = f"{min(known)} and {len(known) - 1} other files cannot be read. What is left: has 0 probes"
+    with pytest.raises(DataError, match=re.escape(said)):
+        one.without(known)
 
 
 def test_a_damaged_pack_is_made_again_or_named(made: Path, tmp_path: Path) -> None:

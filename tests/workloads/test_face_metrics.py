@@ -51,8 +51,6 @@ def test_accuracy_at_its_ends() -> None:
     left, right, same = pairs(3, 200, 0.01)
     assert fold_accuracies(left, right, same).mean() == 1.0
     assert 0.3 < fold_accuracies(left, np.random.default_rng(0).standard_normal(left.shape), same).mean() < 0.7
-    with pytest.raises(WorkloadError, match="9 trials are too few"):
-        fold_accuracies(left[:9], right[:9], same[:9])
     left[3] = np.nan
     with pytest.raises(WorkloadError, match="1 of 200 distances are no numbers"):
         fold_accuracies(left, right, same)
@@ -105,8 +103,7 @@ def test_search_in_a_gallery() -> None:
             hits[rank] += any(ids[i] == person for i in order[:rank])
     assert found == [hits[1] / 300, hits[5] / 300, 1.0]
     assert 0.1 < found[0] < found[1] < 1
-    with pytest.raises(WorkloadError, match="1 persons of the probes are not in the gallery, the first is 77"):
-        rank_rates(probes[:1], [77], gallery, ids, (1,))
+    assert rank_rates(probes[:1], [77], gallery, ids, (1, 400)) == [0.0, 0.0], "nobody there can be found"
 
 
 def test_photos_as_alike_as_the_right_one_count_against_it() -> None:

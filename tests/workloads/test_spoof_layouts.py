@@ -100,7 +100,7 @@ def test_folders_that_are_not_one_set(tmp_path: Path) -> None:
         put(tmp_path / version / "training/real/a.wav")
     with pytest.raises(DataError, match=r"holds 2 folders training/real, not one: .*for-norm.*for-rerec"):
         read_part(s, tmp_path, "train")
-    with pytest.raises(DataError, match="not both bona fide and spoofed"):
+    with pytest.raises(DataError, match="has 1 bona fide recordings among 1: both kinds are needed"):
         read_part(s, tmp_path / "for-norm", "train")
 
 
@@ -116,8 +116,8 @@ GOOD = "s a - - bonafide\n"
         (GOOD + "s b - A07 fake\n", "line 2: the key is 'fake', not bonafide or spoof"),
         (GOOD + "s a - A07 spoof\n", "line 2 lists a again, after line 1"),
         (GOOD + "s c - A07 spoof\n", "line 2 names .*c.flac, which does not exist"),
-        (GOOD, "has 1 recordings, not both"),
-        ("", "has 0 recordings, not both"),
+        (GOOD, "has 1 bona fide recordings among 1"),
+        ("", "has 0 bona fide recordings among 0"),
     ],
 )
 def test_wrong_protocols_are_named(tmp_path: Path, text: str, said: str) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap_workloads.errors import DataError
-from hotlap_workloads.parts.fields import fields, wrong_form
+from hotlap_workloads.parts.fields import fields, not_there, wrong_form
+from hotlap_workloads.parts.verification import both_kinds, left_of
 
 __all__ = ["BONA_FIDE", "SPOOF", "Clips", "Row", "read_protocol"]
 
@@ -37,14 +38,13 @@ class Clips:
         return clips
 
     def without(self, bad: set[Path]) -> Clips:
-        """Without files that cannot be read."""
+        """Without files that cannot be read. Raises DataError where not both kinds are left."""
         rows = zip(self.names, self.paths, self.sources, self.keys, strict=True)
-        return Clips.of(row for row in rows if row[1] not in bad)
+        return Clips.of(row for row in rows if row[1] not in bad).of_both_kinds(left_of(self.paths, bad))
 
-    def of_both_kinds(self, where: Path) -> Clips:
+    def of_both_kinds(self, where: object) -> Clips:
         """Itself, or an error that names the file or folder with one kind alone."""
-        if len(set(self.keys)) < 2:
-            raise DataError(where, f"has {len(self.keys)} recordings, not both bona fide and spoofed ones.")
+        both_kinds(self.keys, where, "bona fide recordings")
         return self
 
 
@@ -86,7 +86,7 @@ def read_protocol(file: Path, folder: Path, must_exist: bool = True) -> Clips:
             raise DataError(file, f"line {line} lists {name} again, after line {first_line[name]}.")
         path = folder / f"{name}.flac"
         if must_exist and f"{name}.flac" not in have:
-            raise DataError(file, f"line {line} names {path}, which does not exist.")
+            raise not_there(file, path, line)
         first_line[name] = line
         rows.append((name, path, "-" if key == "bonafide" else attack, KEYS[key]))
     return Clips.of(rows).of_both_kinds(file)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hotlap_workloads.errors import DataError, WorkloadError
+from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.verification import error_rates
 
@@ -36,11 +36,13 @@ class AsvErrors:
     alarms: float
     spoofs_rejected: float
 
-    @property
-    def costs(self) -> tuple[float, float]:
-        """Of a miss and of a false alarm of the countermeasure. Not both above 0: it has nothing to win."""
+    def costs(self, where: object = "ASV scores") -> tuple[float, float]:
+        """Of a miss and of a false alarm of the countermeasure. DataError, which names ``where``, unless both cost."""
         per_miss = P_TARGET * (MISS_COST - MISS_COST * self.misses) - P_OTHER * ALARM_COST * self.alarms
-        return per_miss, ALARM_COST * P_SPOOF * (1 - self.spoofs_rejected)
+        per_alarm = ALARM_COST * P_SPOOF * (1 - self.spoofs_rejected)
+        if min(per_miss, per_alarm) <= 0:
+            raise DataError(where, f"with {self} a countermeasure has nothing to win: t-DCF is not defined.")
+        return per_miss, per_alarm
 
 
 def read_asv_scores(file: Path) -> AsvErrors:
@@ -60,8 +62,7 @@ def read_asv_scores(file: Path) -> AsvErrors:
         if not values:
             raise DataError(file, f"has no {key} trial.")
     errors = asv_errors(*(np.array(scores[key]) for key in ("target", "nontarget", "spoof")))
-    if min(errors.costs) <= 0:
-        raise DataError(file, f"with {errors} a countermeasure has nothing to win: t-DCF is not defined.")
+    errors.costs(file)
     return errors
 
 
@@ -82,9 +83,5 @@ def asv_errors(target: Floats, other: Floats, spoof: Floats) -> AsvErrors:
 def min_tdcf(scores: ArrayLike, bona_fide: ArrayLike, asv: AsvErrors) -> float:
     """Smallest over all thresholds, over the cost of letting all pass or of letting none pass, the cheaper of both."""
     misses, alarms = error_rates(scores, bona_fide)
-    per_miss, per_alarm = asv.costs
-    if min(per_miss, per_alarm) <= 0:
-        raise WorkloadError(
-            f"With ASV errors {asv} a countermeasure has nothing to win: t-DCF is not defined.", "Check the ASV scores."
-        )
+    per_miss, per_alarm = asv.costs()
     return float((per_miss * misses + per_alarm * alarms).min() / min(per_miss, per_alarm))

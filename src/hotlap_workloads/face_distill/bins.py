@@ -79,8 +79,6 @@ def read_bin(path: Path) -> tuple[BinPhotos, list[bool]]:
     contents, same = [_bytes(path, i, image) for i, image in enumerate(found[0])], [bool(x) for x in found[1]]
     if len(contents) != 2 * len(same):
         raise DataError(path, f"holds {len(contents)} images for {len(same)} trials, which are two each.")
-    if len(set(same)) < 2:
-        raise DataError(path, f"has {len(same)} trials, all of one kind: both same and different are needed.")
     return BinPhotos(path, contents), same
 
 

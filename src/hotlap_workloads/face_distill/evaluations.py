@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.face_distill.squares import Squares
 from hotlap_workloads.parts.face_metrics import FOLDS, fold_accuracies, rank_rates, template_embeddings, unit
-from hotlap_workloads.parts.verification import eer, tar_at_far
+from hotlap_workloads.parts.verification import both_kinds, eer, left_of, tar_at_far
 
 __all__ = ["Evaluation", "GallerySet", "TemplateSet", "VerificationSet"]
 
@@ -46,20 +46,20 @@ class VerificationSet:
     right: Numbers
     same: Sequence[int | bool]
 
-    def checked(self, where: Path) -> VerificationSet:
-        """Itself, or an error that names the file where the trials are too few, or of one kind alone."""
-        same = sum(map(bool, self.same))
-        if len(self.same) < FOLDS or not 0 < same < len(self.same):
-            what = f"has {len(self.same)} trials, {same} of them of one person"
-            raise DataError(where, f"{what}: too few for {FOLDS} folds with trials of both kinds.")
+    def checked(self, where: object) -> VerificationSet:
+        """Itself, or an error that names the file where the trials are of one kind alone, or too few."""
+        both_kinds(self.same, where)
+        if len(self.same) < FOLDS:
+            raise DataError(where, f"has {len(self.same)} trials, too few for {FOLDS} folds.")
         return self
 
     def without(self, bad: set[Path]) -> VerificationSet:
-        squares, number, kept = _kept(self.squares, bad)
+        kept = _kept(self.squares, bad)
         rows = np.flatnonzero(kept[self.left] & kept[self.right])
         same = np.asarray(self.same)[rows].tolist()
-        left, right = number[self.left[rows]], number[self.right[rows]]
-        return replace(self, squares=squares, left=left, right=right, same=same).checked(_one_of(bad, self.squares))
+        number = np.cumsum(kept) - 1
+        left, right, squares = number[self.left[rows]], number[self.right[rows]], _only(self.squares, kept)
+        return replace(self, squares=squares, left=left, right=right, same=same).checked(_left(self.squares, bad))
 
     def measure(self, embed: Embed) -> dict[str, float]:
         """Accuracy over ten folds of the sum of a photo's and its mirror image's embeddings; XNorm is their length."""
@@ -93,28 +93,25 @@ class TemplateSet:
     same: Numbers
     fars: tuple[float, ...]
 
-    def checked(self, where: Path) -> TemplateSet:
+    def checked(self, where: object) -> TemplateSet:
         """Itself, or an error that names the file where the pairs are of one kind alone."""
-        same = int(np.count_nonzero(self.same))
-        if not 0 < same < len(self.same):
-            what = f"has {len(self.same)} pairs of templates, {same} of them of one person"
-            raise DataError(where, f"{what}: both kinds are needed.")
+        both_kinds(self.same, where, "pairs of templates of one person")
         return self
 
     def without(self, bad: set[Path]) -> TemplateSet:
-        squares, _, kept = _kept(self.squares, bad)
+        kept = _kept(self.squares, bad)
         templates = self.templates[kept]
         there = np.isin(self.left, templates) & np.isin(self.right, templates)
         return replace(
             self,
-            squares=squares,
+            squares=_only(self.squares, kept),
             templates=templates,
             media=self.media[kept],
             weights=self.weights[kept],
             left=self.left[there],
             right=self.right[there],
             same=self.same[there],
-        ).checked(_one_of(bad, self.squares))
+        ).checked(_left(self.squares, bad))
 
     def measure(self, embed: Embed) -> dict[str, float]:
         plain, mirrored = embed(self.squares, self.name)
@@ -136,7 +133,7 @@ class GallerySet:
     persons: Numbers
     probes: int
 
-    def checked(self, where: Path) -> GallerySet:
+    def checked(self, where: object) -> GallerySet:
         """Itself, or an error that names the folder where nobody asks, or somebody who is not in the gallery."""
         missing = np.setdiff1d(self.persons[: self.probes], self.persons[self.probes :])
         if not self.probes or len(missing):
@@ -146,9 +143,11 @@ class GallerySet:
         return self
 
     def without(self, bad: set[Path]) -> GallerySet:
-        squares, _, kept = _kept(self.squares, bad)
-        left = replace(self, squares=squares, persons=self.persons[kept], probes=int(kept[: self.probes].sum()))
-        return left.checked(_one_of(bad, self.squares))
+        """Also without the probes of those of whom no photo is left in the gallery."""
+        kept, at = _kept(self.squares, bad), self.probes
+        kept[:at] &= np.isin(self.persons[:at], self.persons[at:][kept[at:]])
+        left = replace(self, squares=_only(self.squares, kept), persons=self.persons[kept], probes=int(kept[:at].sum()))
+        return left.checked(_left(self.squares, bad))
 
     def measure(self, embed: Embed) -> dict[str, float]:
         plain, mirrored = embed(self.squares, self.name)
@@ -157,17 +156,14 @@ class GallerySet:
         return {f"{self.name}_rank{rank}": rate for rank, rate in zip((1, 5), rates, strict=True)}
 
 
-def _one_of(bad: set[Path], squares: Squares) -> Path:
-    """The first photo of the set that cannot be read, or the first of all where every one can."""
-    names = (squares.photos.name(row) for row in range(len(squares)))
-    return next((name for name in names if name in bad), squares.photos.name(0))
+def _left(squares: Squares, bad: set[Path]) -> str:
+    return left_of(map(squares.photos.name, range(len(squares))), bad)
 
 
-def _kept(squares: Squares, bad: set[Path]) -> tuple[Squares, Numbers, NDArray[Any]]:
-    """The readable squares, the new number of each old row, and which rows stay."""
-    rows = squares.kept_rows(bad)
-    if not rows:
-        raise DataError(squares.photos.name(0), "and all others of its set cannot be read.")
-    kept = np.zeros(len(squares), bool)
-    kept[rows] = True
-    return squares.only(rows), np.cumsum(kept) - 1, kept
+def _kept(squares: Squares, bad: set[Path]) -> NDArray[np.bool_]:
+    """Which rows can be read."""
+    return np.isin(np.arange(len(squares)), squares.kept_rows(bad))
+
+
+def _only(squares: Squares, kept: NDArray[np.bool_]) -> Squares:
+    return squares.only(np.flatnonzero(kept).tolist())

@@ -15,7 +15,7 @@ from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.face_distill.slow_storage import SlowPhotos
 from hotlap_workloads.face_distill.squares import Squares
-from hotlap_workloads.parts.fields import fields
+from hotlap_workloads.parts.fields import fields, not_there
 from hotlap_workloads.parts.trials import read_trials
 
 __all__ = ["HEAVY_NAMES", "heavy_names", "heavy_sets", "train_squares", "verification_sets"]
@@ -109,7 +109,7 @@ def _templates(s: FaceSettings, folder: Path, must_exist: bool) -> TemplateSet:
         raise DataError(pairs_file, f"names template {unknown[0]}, which {listed.name} does not have.")
     paths = [folder / "loose_crop" / row[0] for row in rows]
     if must_exist and (missing := next((path for path in paths if not path.is_file()), None)):
-        raise DataError(listed, f"names {missing}, which does not exist.")
+        raise not_there(listed, missing)
     points, weights = _landmarks(folder, [row[0] for row in rows])
     squares = Squares(FilePhotos(paths, [0] * len(paths), 1), s.size, s.middle, points)
     left, right, same = pairs.T

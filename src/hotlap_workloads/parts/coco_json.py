@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.fields import not_there
 
 __all__ = ["CocoSet", "Labelled", "read_coco"]
 
@@ -67,7 +68,7 @@ class CocoSet:
         """Raise DataError for the first image that is not there or has a box that cannot be."""
         for row, path in enumerate(self.paths):
             if not path.is_file():
-                raise DataError(self.file, f"names {path}, which does not exist.")
+                raise not_there(self.file, path)
             if fault := self.fault(row):
                 raise DataError(self.file, f"{path.name}: {fault}", "--quarantine leaves such images out.")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hotlap_workloads.errors import DataError
 
-__all__ = ["fields", "wrong_form"]
+__all__ = ["fields", "not_there", "wrong_form"]
 
 
 def fields(file: Path, form: str = "") -> Iterator[tuple[int, list[str]]]:
@@ -24,6 +24,11 @@ def fields(file: Path, form: str = "") -> Iterator[tuple[int, list[str]]]:
             if form and len(words) != count:
                 raise wrong_form(file, number, words, form)
             yield number, words
+
+
+def not_there(file: Path, path: Path, line: int = 0) -> DataError:
+    """The error for a path that a list names."""
+    return DataError(file, f"{f'line {line} ' if line else ''}names {path}, which does not exist.")
 
 
 def wrong_form(file: Path, number: int, words: list[str], form: str) -> DataError:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap_workloads.errors import DataError
-from hotlap_workloads.parts.fields import fields
+from hotlap_workloads.parts.fields import fields, not_there
+from hotlap_workloads.parts.verification import both_kinds, left_of
 
 __all__ = ["Trials", "read_trials"]
 
@@ -24,32 +25,26 @@ class Trials:
         """Without trials of files that cannot be read. Raises DataError where not both kinds of trials are left."""
         rows = zip(self.left, self.right, self.same, strict=True)
         kept = [(self.paths[a], self.paths[b], same) for a, b, same in rows if not {self.paths[a], self.paths[b]} & bad]
-        if len({same for _, _, same in kept}) < 2:
-            raise DataError(
-                min(bad), f"and {len(bad) - 1} other files cannot be read: no trials of both kinds are left."
-            )
-        return _numbered(kept)
+        return _numbered(kept, left_of(self.paths, bad))
 
 
 def read_trials(file: Path, root: Path, must_exist: bool = True) -> Trials:
     """Lines ``label path path``. With ``must_exist``, a file that is not there is named with its line."""
     rows = []
-    exists: dict[Path, bool] = {}
+    there: set[Path] = set()
     for line, (label, a, b) in fields(file, "label path path"):
         if label not in ("0", "1"):
             raise DataError(file, f"line {line}: the label is {label!r}, not 0 or 1.")
         for path in (root / a, root / b):
-            if path not in exists:
-                exists[path] = not must_exist or path.is_file()
-            if not exists[path]:
-                raise DataError(file, f"line {line} names {path}, which does not exist.")
+            if must_exist and path not in there and not path.is_file():
+                raise not_there(file, path, line)
+            there.add(path)
         rows.append((root / a, root / b, int(label)))
-    if len({same for _, _, same in rows}) < 2:
-        raise DataError(file, f"has {len(rows)} trials, all of one kind: both same and different are needed.")
-    return _numbered(rows)
+    return _numbered(rows, file)
 
 
-def _numbered(rows: list[tuple[Path, Path, int]]) -> Trials:
+def _numbered(rows: list[tuple[Path, Path, int]], where: object) -> Trials:
+    both_kinds([same for *_, same in rows], where)
     number: dict[Path, int] = {}
     for a, b, _ in rows:
         number.setdefault(a, len(number))

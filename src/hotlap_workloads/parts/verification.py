@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hotlap_workloads.errors import WorkloadError
+from hotlap_workloads.errors import DataError, WorkloadError
 
-__all__ = ["eer", "error_rates", "min_dcf", "tar_at_far"]
+__all__ = ["both_kinds", "eer", "error_rates", "left_of", "min_dcf", "tar_at_far"]
 
 Floats = NDArray[np.float64]
+
+
+def both_kinds(same: ArrayLike, where: object, what: str = "trials of one person", hint: str = "") -> None:
+    """Raise DataError where all are of one kind, or there are none. ``what`` names those that are 1."""
+    y = np.asarray(same).astype(bool)
+    if y.all() or not y.any():
+        raise DataError(where, f"has {y.sum()} {what} among {y.size}: both kinds are needed.", hint)
+
+
+def left_of(paths: Iterable[Path], bad: set[Path]) -> str:
+    """What an error names where too little is left of these files without those that cannot be read."""
+    gone = sorted(bad.intersection(paths))
+    return f"{gone[0]} and {len(gone) - 1} other files cannot be read. What is left" if gone else "the data"
 
 
 def error_rates(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
@@ -22,8 +37,7 @@ def error_rates(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
     s, y = np.asarray(scores, np.float64), np.asarray(labels).astype(bool)
     if not np.isfinite(s).all():
         raise WorkloadError(f"{int((~np.isfinite(s)).sum())} of {s.size} scores are no numbers.")
-    if y.all() or not y.any():
-        raise WorkloadError(f"Of {y.size} trials {int(y.sum())} are of the same person: both kinds are needed.")
+    both_kinds(y, "the evaluation")
     order = np.argsort(-s, kind="stable")
     s, y = s[order], y[order]
     last_of_its_score = np.append(s[1:] != s[:-1], True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap_workloads.errors import DataError
-from hotlap_workloads.parts.fields import fields
+from hotlap_workloads.parts.fields import fields, not_there
 
 __all__ = ["TrainList", "read_train_list"]
 
@@ -28,11 +28,11 @@ class TrainList:
 def read_train_list(file: Path, root: Path, must_exist: bool = True) -> TrainList:
     """Lines ``speaker path``, the path relative to ``root``. With ``must_exist``, one that is not there is named."""
     rows = list(fields(file, "speaker path"))
-    for line, (_, path) in rows if must_exist else ():
-        if not (root / path).is_file():
-            raise DataError(file, f"line {line} names {root / path}, which does not exist.")
     if not rows:
         raise DataError(file, "is empty.")
+    for line, (_, path) in rows if must_exist else ():
+        if not (root / path).is_file():
+            raise not_there(file, root / path, line)
     speakers = sorted({found[0] for _, found in rows})
     if len(speakers) < 2:
         raise DataError(file, f"names one speaker alone, {speakers[0]!r}: there is nothing to tell apart.")

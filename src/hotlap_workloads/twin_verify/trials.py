@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotlap_workloads.errors import DataError
+from hotlap_workloads.parts.verification import both_kinds
 from hotlap_workloads.twin_verify.album import Album
 
 __all__ = ["Trials", "make_trials"]
@@ -31,13 +31,8 @@ class Trials:
 
     def of_both_kinds(self, where: Path, split: str) -> Trials:
         """Itself, or an error that names the data and the split with one kind alone, or with none."""
-        count, same = len(self.same), sum(self.same)
-        if not 0 < same < count:
-            raise DataError(
-                where,
-                f"the split {split!r} gives {same} pairs of one person and {count - same} of two: it takes both.",
-                "It needs two people, and one with two images: change split, or the files of the splits.",
-            )
+        hint = "It takes two people, and one with two images: change split, or the files of the splits."
+        both_kinds(self.same, f"{where}: the split {split!r}", "pairs of one person", hint)
         return self
 
 
