@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from hotlap.lever.worker_preparation import concerns_workers_alone
-from hotlap_workloads.engine.loader import outlive_sigterm
+from hotlap_workloads.engine.loader import outlive_signals
 
 DATA: dict[str, Any] = {}
 
@@ -51,7 +51,7 @@ def by_another(worker_id: int) -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        as_torchs_documentation_has_it, seeded_by_sequence, on_one_core, by_another, outlive_sigterm, torch.manual_seed,
+        as_torchs_documentation_has_it, seeded_by_sequence, on_one_core, by_another, outlive_signals, torch.manual_seed,
         np.random.seed, random.seed, functools.partial(seeded_by_sequence, seed=4),
     ],
 )  # fmt: skip

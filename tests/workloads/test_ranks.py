@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import distributed as dist
 from toy import losses, trainer
 
-from hotlap_workloads.engine.ranks import joined
+from hotlap_workloads.engine.ranks import Ranks, joined
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
 
@@ -54,6 +55,21 @@ def test_two_ranks(tmp_path: Path) -> None:
 def test_ranks_are_evaluated_with_the_same_statistics(tmp_path: Path) -> None:
     """Each has seen its own last batch."""
     two_ranks(tmp_path, max_steps=2)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_rows_that_ranks_share_come_together_in_order(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Also where there are fewer rows than ranks, and some have none."""
+    table, ranks = torch.rand(count, 2, 3), [Ranks(rank, 3) for rank in range(3)]
+    batches = [[table[row : row + 1] for row in one.own_rows(count)] for one in ranks]
+    shares = [torch.cat(own) if own else None for own in batches]
+    assert torch.equal(Ranks().all_rows([table[:1], table[1:]], count), table)
+
+    def gather(one: Ranks, mine: torch.Tensor | None) -> list[torch.Tensor | None]:
+        return [mine if rank == one.rank else share for rank, share in enumerate(shares)]
+
+    monkeypatch.setattr(Ranks, "gather", gather)
+    assert all(torch.equal(one.all_rows(own, count), table) for one, own in zip(ranks, batches, strict=True))
 
 
 def test_ranks_wait_for_the_one_that_stages_or_decodes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -116,20 +115,6 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"tf32": True}, "Tesla P100 has no TF32. Set tf32=false; precision=fp16 is what is fast there"),
-        ({"precision": "bf16"}, "Tesla P100 has no bf16. Use precision=fp16"),
-        ({"compile": True}, "too old for Triton. Use compile=false"),
-    ],
-)
-@pytest.mark.parametrize("preset", [name for name in PRESETS if name.startswith("kaggle")])
-def test_a_p100_is_not_asked_for_what_it_has_not(preset: str, change: dict[str, object], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
-        check_machine(replace(PRESETS[preset].make(P100), **change), P100)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
         ({"image_size": 450}, "not a multiple of patch=16"),
         ({"width": 100}, "not a multiple of heads=12"),
         ({"pwca_blocks": 13}, "PWCA has the weights of SA"),
@@ -199,24 +184,6 @@ def test_per_pair_and_once_give_the_same_scores(made: Path, tmp_path: Path) -> N
             scores.append(task.scorer(False).scores())
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
     assert np.std(scores[0]) > 100 * np.abs(scores[0] - scores[1]).max()
-
-
-@pytest.mark.parametrize("preset", ["slow", "fast"])
-def test_a_rank_without_a_share_changes_no_score(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preset: str
-) -> None:
-    """More ranks than images and trials: the last one has nothing to do, and takes what the others found."""
-    s = replace(PRESETS[preset].make(CPU), **SMALL, trials_per_image=1, eval_workers=0, eval_batch_size=40)  # type: ignore[arg-type]
-    task = WORKLOAD.build(s, Context(torch.device("cpu"), tmp_path, made))
-    task.objective.eval()
-    whole: list[Any] = []
-    monkeypatch.setattr(Ranks, "gather", lambda ranks, mine: [whole.append(mine) or mine])
-    with torch.inference_mode():
-        alone = task.scorer(False).scores()
-        found = [whole[0][row : row + 1] for row in range(len(whole[0]))]
-        monkeypatch.setattr(Ranks, "gather", lambda ranks, mine: [*found, mine])
-        last = replace(task.scorer(False), ranks=Ranks(len(found), len(found) + 1)).scores()  # type: ignore[type-var]
-    np.testing.assert_array_equal(last, alone)
 
 
 def test_pwca_is_left_out_of_the_fast_evaluation(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

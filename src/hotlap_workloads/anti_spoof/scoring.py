@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 
 from hotlap_workloads.anti_spoof.clips import BONA_FIDE, SPOOF, Clips
 from hotlap_workloads.anti_spoof.data import BankClips, FileClips
 from hotlap_workloads.anti_spoof.tandem import AsvErrors, min_tdcf
-from hotlap_workloads.engine.loader import outlive_sigterm
+from hotlap_workloads.engine.loader import in_order
 from hotlap_workloads.engine.order import Draw
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.verification import eer
@@ -34,19 +33,10 @@ class Feed:
     workers: int
     collate: Callable[[list[Any]], Any] | None
 
-    def batches(self, clips: FileClips | BankClips, rows: list[int]) -> Iterator[Tensor]:
+    def batches(self, clips: FileClips | BankClips, rows: Sequence[int]) -> Iterator[Tensor]:
         """Waves or features of those rows, in their order."""
-        draws = [Draw(row, row) for row in rows]
-        loader: DataLoader[Any] = DataLoader(
-            clips,  # type: ignore[arg-type]
-            batch_sampler=[draws[i : i + self.batch_size] for i in range(0, len(draws), self.batch_size)],
-            num_workers=self.workers,
-            collate_fn=self.collate,
-            pin_memory=self.device.type == "cuda",
-            worker_init_fn=outlive_sigterm,
-            generator=torch.Generator(),
-        )
-        for x, _ in loader:
+        draws, on_gpu = [Draw(row, row) for row in rows], self.device.type == "cuda"
+        for x, _ in in_order(clips, draws, self.batch_size, self.workers, on_gpu, self.collate):
             yield x.to(self.device, non_blocking=True)
 
 
@@ -63,14 +53,9 @@ class Scorer:
 
     def scores(self) -> Scores:
         """In the order of the clips."""
-        mine = list(range(self.ranks.rank, len(self.data), self.ranks.world))
-        logits = map(self.net, self.feed.batches(self.data, mine))
+        logits = map(self.net, self.feed.batches(self.data, self.ranks.own_rows(len(self.data))))
         parts = [both[:, BONA_FIDE] - both[:, SPOOF] for both in logits]
-        found = torch.cat(parts).double().cpu().numpy() if parts else np.empty(0)
-        out = np.empty(len(self.data))
-        for rows, values in self.ranks.gather((mine, found)):
-            out[rows] = values
-        return out
+        return self.ranks.all_rows(parts, len(self.data)).double().numpy()
 
     def measure(self) -> dict[str, float]:
         """Shares, 0 to 1; min t-DCF where there are ASV scores."""

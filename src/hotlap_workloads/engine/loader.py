@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -21,12 +21,12 @@ from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 from hotlap_workloads.errors import WorkloadError, first_line
 
-__all__ = ["Feeder", "ahead", "as_batch", "collated", "loading", "outlive_sigterm", "to_device"]
+__all__ = ["Feeder", "ahead", "as_batch", "collated", "in_order", "loading", "outlive_signals", "to_device"]
 
 T = TypeVar("T")
 
 
-def outlive_sigterm(worker: int) -> None:
+def outlive_signals(worker: int) -> None:
     """For ``worker_init_fn``. A SIGTERM to the whole process group (``timeout``, Slurm) and a Ctrl-C are the training's
     to answer: it ends its loading processes, by a SIGTERM of its own, once it has saved."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -99,7 +99,7 @@ class Feeder:
             prefetch_factor=s.prefetch_factor if s.workers else None,
             persistent_workers=s.persistent_workers,
             pin_memory=s.pin_memory and self._device.type == "cuda",
-            worker_init_fn=outlive_sigterm,
+            worker_init_fn=outlive_signals,
             generator=torch.Generator(),  # of its own: a new loader must not draw from the training's random numbers
         )
 
@@ -116,6 +116,27 @@ def ahead(batches: Iterator[T], count: int, device: torch.device | None = None) 
         finally:
             for one in waiting:
                 one.cancel()
+
+
+def in_order(
+    data: Any,
+    rows: Sequence[Any],
+    batch_size: int,
+    workers: int,
+    pin: bool,
+    collate: Callable[[list[Any]], Any] | None = None,
+) -> DataLoader[Any]:
+    """For an evaluation: these rows of the data, so many at once. The training's random numbers stay where they are."""
+    return DataLoader(
+        data,
+        batch_size=batch_size,
+        sampler=rows,
+        num_workers=workers,
+        collate_fn=collate,
+        pin_memory=pin,
+        worker_init_fn=outlive_signals,
+        generator=torch.Generator(),
+    )
 
 
 def as_batch(batch: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -50,6 +50,23 @@ class Ranks:
             return [mine]
         out: list[Any] = [None] * self.world
         dist.all_gather_object(out, mine)
+        return out
+
+    def own_rows(self, count: int) -> range:
+        """Those of so many rows that are this rank's to work on."""
+        return range(self.rank, count, self.world)
+
+    def all_rows(self, mine: Sequence[torch.Tensor], count: int) -> torch.Tensor:
+        """On the CPU, what the ranks found for so many rows: ``mine`` are the batches of :meth:`own_rows`, in order.
+
+        A rank has none where there are fewer rows than ranks, and one has some at least.
+        """
+        shares = self.gather(torch.cat(list(mine)).cpu() if mine else None)
+        some = next(share for share in shares if share is not None)
+        out = some.new_empty(count, *some.shape[1:])
+        for rank, share in enumerate(shares):
+            if share is not None:
+                out[rank :: self.world] = share
         return out
 
     def share(self, tensors: Iterable[torch.Tensor]) -> None:

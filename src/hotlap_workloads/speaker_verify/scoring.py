@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader
 
-from hotlap_workloads.engine.loader import outlive_sigterm
+from hotlap_workloads.engine.loader import in_order
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.audio_file import Wave
 from hotlap_workloads.parts.crop import even_crops
@@ -51,27 +50,13 @@ class Scorer:
 
     def embeddings(self) -> Tensor:
         """(files, crops, dim), unit length, on the CPU."""
-        mine = list(range(self.ranks.rank, len(self.crops), self.ranks.world))
-        loader: DataLoader[Tensor] = DataLoader(
-            self.crops,  # type: ignore[arg-type]
-            batch_size=self.files_at_once,
-            sampler=mine,
-            num_workers=self.workers,
-            pin_memory=self.device.type == "cuda",
-            worker_init_fn=outlive_sigterm,
-            generator=torch.Generator(),
-        )
+        mine, on_gpu = self.ranks.own_rows(len(self.crops)), self.device.type == "cuda"
         parts = []
-        for waves in loader:
+        for waves in in_order(self.crops, mine, self.files_at_once, self.workers, on_gpu):
             files, crops, samples = waves.shape
             x = self.net(waves.view(files * crops, samples).to(self.device, non_blocking=True).float() / 32768)
             parts.append(F.normalize(x.float(), dim=1).view(files, crops, -1).cpu())
-        shares = self.ranks.gather((mine, torch.cat(parts) if parts else None))
-        embedded = [(numbers, found) for numbers, found in shares if found is not None]
-        out = embedded[0][1].new_empty(len(self.crops), *embedded[0][1].shape[1:])
-        for numbers, found in embedded:
-            out[numbers] = found
-        return out
+        return self.ranks.all_rows(parts, len(self.crops))
 
     def scores(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """The mean over all pairs of crops is the product of the means over the crops of each file."""

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 
-from hotlap_workloads.engine.loader import outlive_sigterm, to_device
+from hotlap_workloads.engine.loader import in_order, to_device
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.boxes import corners
 from hotlap_workloads.parts.detection_ap import Found, average_precision
@@ -36,20 +35,12 @@ class Scorer:
 
     def found(self) -> list[Found]:
         """The detections of every image, on every rank."""
-        batches = self._batches()[self.ranks.rank :: self.ranks.world]
-        loader: DataLoader[Any] = DataLoader(
-            self.images,  # type: ignore[arg-type]
-            batch_sampler=batches,
-            collate_fn=self.padder,
-            num_workers=self.s.eval_workers,
-            pin_memory=self.s.pin_memory and self.device.type == "cuda",
-            worker_init_fn=outlive_sigterm,
-            generator=torch.Generator(),
-        )
-        mine: dict[int, np.ndarray[Any, Any]] = {}
-        for rows, batch in zip(batches, loader, strict=True):
-            answers = self.detect(to_device(batch, self.device, self.s.non_blocking)).cpu().double().numpy()
-            mine.update(zip(rows, answers, strict=True))
+        s, batches = self.s, self._batches()[self.ranks.rank :: self.ranks.world]
+        rows, pin = [row for batch in batches for row in batch], s.pin_memory and self.device.type == "cuda"
+        answers: list[np.ndarray[Any, Any]] = []
+        for batch in in_order(self.images, rows, s.eval_batch_size, s.eval_workers, pin, self.padder):
+            answers.extend(self.detect(to_device(batch, self.device, s.non_blocking)).cpu().double().numpy())
+        mine = dict(zip(rows, answers, strict=True))
         everywhere = {row: answer for share in self.ranks.gather(mine) for row, answer in share.items()}
         return [self._in_pixels(row, everywhere[row]) for row in range(len(self.images))]
 

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader
 
-from hotlap_workloads.engine.loader import outlive_sigterm
+from hotlap_workloads.engine.loader import in_order
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.parts.verification import eer, tar_at_far
 from hotlap_workloads.parts.verification_accuracy import best_accuracy, roc_auc
@@ -77,40 +76,26 @@ class Scorer:
 
     def _loaded(self, numbers: list[list[int]], as_floats: bool) -> Iterator[Tensor]:
         """Batches (trials, images of each, 3, size, size) on the device."""
-        loader: DataLoader[Tensor] = DataLoader(
-            _Images(self.pixels, numbers, as_floats),  # type: ignore[arg-type]
-            batch_size=self.settings.eval_batch_size,
-            num_workers=self.settings.eval_workers,
-            pin_memory=self.settings.pin_memory and self.device.type == "cuda",
-            worker_init_fn=outlive_sigterm,
-            generator=torch.Generator(),  # of its own: an evaluation must not draw from the training's random numbers
-        )
-        for images in loader:
-            yield images.to(self.device, non_blocking=self.settings.non_blocking)
+        s = self.settings
+        images, pin = _Images(self.pixels, numbers, as_floats), s.pin_memory and self.device.type == "cuda"
+        for batch in in_order(images, range(len(images)), s.eval_batch_size, s.eval_workers, pin):
+            yield batch.to(self.device, non_blocking=s.non_blocking)
 
     def _per_pair(self) -> Scores:
         rows = [[a, b] for a, b in zip(self.trials.left, self.trials.right, strict=True)]
         found = []
-        for pairs in self._loaded(rows[self.ranks.rank :: self.ranks.world], True):
+        for pairs in self._loaded([rows[row] for row in self.ranks.own_rows(len(rows))], True):
             left, right = pairs.unbind(1)
             if self.settings.eval_pwca:
                 self.objective.pwca_each(left, right)
             found.append(self.objective.scores(self.objective.embed(left), self.objective.embed(right)))
-        shares = self.ranks.gather(torch.cat(found).double().cpu().numpy() if found else np.empty(0))
-        out = np.empty(len(rows))
-        for rank, share in enumerate(shares):
-            out[rank :: self.ranks.world] = share
-        return out
+        return self.ranks.all_rows(found, len(rows)).double().numpy()
 
     def _once(self) -> Scores:
         numbers = sorted({*self.trials.left, *self.trials.right})
-        mine = numbers[self.ranks.rank :: self.ranks.world]
-        parts = [self.objective.embed(normalised(batch[:, 0])) for batch in self._loaded([[n] for n in mine], False)]
-        shares = self.ranks.gather(torch.cat(parts).cpu() if parts else None)  # fewer images than ranks: some have none
-        found = {rank: share for rank, share in enumerate(shares) if share is not None}
-        features = found[0].new_empty(len(numbers), *found[0].shape[1:])
-        for rank, share in found.items():
-            features[rank :: self.ranks.world] = share
+        mine = [[numbers[row]] for row in self.ranks.own_rows(len(numbers))]
+        parts = [self.objective.embed(normalised(batch[:, 0])) for batch in self._loaded(mine, False)]
+        features = self.ranks.all_rows(parts, len(numbers))
         place = {number: i for i, number in enumerate(numbers)}
         sides = torch.tensor([[place[n] for n in side] for side in (self.trials.left, self.trials.right)])
         sides, features = sides.to(self.device), features.to(self.device)
