@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 __all__ = [
     *("EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_NAN", "EXIT_TERMINATED", "EXIT_USAGE"),
-    *("DataError", "SettingsError", "WorkloadError", "first_line"),
+    *("DataError", "SettingsError", "WorkloadError", "ended", "first_line"),
 ]
 
 EXIT_FAILED = 1
@@ -46,6 +49,18 @@ class DataError(WorkloadError):
         super().__init__(f"{path}: {what}", hint)
         self.path = str(path)
         self.what = what
+
+
+def ended(work: Callable[[], int]) -> int:
+    """The exit code of a program: what its work returns, or that of what stopped it, which is told in a line."""
+    try:
+        return work()
+    except WorkloadError as err:
+        print(err, file=sys.stderr)
+        return err.exit_code
+    except KeyboardInterrupt:
+        print("Stopped by Ctrl-C.", file=sys.stderr)
+        return EXIT_INTERRUPTED
 
 
 def first_line(err: BaseException) -> str:

@@ -9,10 +9,11 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from hotlap_workloads.engine.overrides import parse_pairs
-from hotlap_workloads.errors import EXIT_INTERRUPTED, WorkloadError
+from hotlap_workloads.errors import ended
 from hotlap_workloads.session import Request, opened, settings_of_run
 
 __all__ = ["main"]
@@ -27,20 +28,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of the run")
     parser.add_argument("--heavy", action="store_true", help="the heavy evaluation")
     parser.add_argument("--quarantine", action="store_true", help="leave unreadable files out")
-    args = parser.parse_args(argv)
-    try:
-        values = parse_pairs(args.set)
-        request = Request(args.workload, args.out, values=values, data=args.data, quarantine=args.quarantine)
-        with opened(request, settings_of_run(request), lambda line: print(line, file=sys.stderr)) as trainer:
-            metrics = trainer.evaluate_checkpoint(args.heavy)
-            if trainer.context.ranks.first:
-                print(json.dumps(metrics))
-    except WorkloadError as err:
-        print(err, file=sys.stderr)
-        return err.exit_code
-    except KeyboardInterrupt:
-        print("Stopped by Ctrl-C.", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    return ended(partial(evaluated, parser.parse_args(argv)))
+
+
+def evaluated(args: argparse.Namespace) -> int:
+    values = parse_pairs(args.set)
+    request = Request(args.workload, args.out, values=values, data=args.data, quarantine=args.quarantine)
+    with opened(request, settings_of_run(request), lambda line: print(line, file=sys.stderr)) as trainer:
+        metrics = trainer.evaluate_checkpoint(args.heavy)
+        if trainer.context.ranks.first:
+            print(json.dumps(metrics))
     return 0
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hotlap_workloads.catalogue import find_preset, find_workload
 from hotlap_workloads.engine import random_state
@@ -30,7 +31,7 @@ from hotlap_workloads.engine.ranks import Ranks, joined
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Context, Workload
 from hotlap_workloads.errors import SettingsError, WorkloadError
-from hotlap_workloads.parts.writing import writing
+from hotlap_workloads.parts.writing import writing_into
 
 __all__ = ["Request", "opened", "settings_of", "settings_of_run"]
 
@@ -86,13 +87,11 @@ def settings_of_run(request: Request) -> EngineSettings:
     """The settings that a run was made with, with single values changed."""
     path = request.out / SETTINGS
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as err:
+        values = _run_in(request)
+    except (OSError, ValueError) as err:
         raise SettingsError(f"{path} cannot be read: {err}.", "--out names the folder of a training.") from err
-    if not isinstance(values, dict) or "workload" not in values:
+    if values.pop("workload", None) is None:
         raise SettingsError(f"{path} does not say of which workload it is.", "--out names the folder of a training.")
-    if values.pop("workload") != request.workload:
-        raise SettingsError(f"{request.out} holds a run of another workload than {request.workload}.")
     values["search_batch_size"] = False  # found when it was trained
     settings = override(find_preset(find_workload(request.workload), "slow", read_machine()), values, str(path))
     settings = resolved(override(settings, request.values, "--set"), read_machine())
@@ -130,14 +129,19 @@ def _check_folders(request: Request) -> None:
     if request.data is not None and not request.data.is_dir():
         what = "is no folder" if request.data.exists() else "does not exist"
         raise SettingsError(f"--data {request.data} {what}.", "It names the folder of the data set.")
-    with writing(request.out, "--out names a folder to write in."):
-        request.out.mkdir(parents=True, exist_ok=True)
-    try:
-        values = json.loads((request.out / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a new folder, or a file cut short, which training writes anew
-        return
-    if isinstance(values, dict) and (held := values.get("workload", request.workload)) != request.workload:
+    # suppressed: of a new folder, or of a file cut short, which training writes anew
+    with writing_into(request.out, "--out"), suppress(OSError, ValueError):
+        _run_in(request)
+
+
+def _run_in(request: Request) -> dict[str, Any]:
+    """What the run's folder says of its settings; SettingsError where they are of another workload."""
+    values = json.loads((request.out / SETTINGS).read_text(encoding="utf-8"))
+    if not isinstance(values, dict):
+        return {}
+    if (held := values.get("workload", request.workload)) != request.workload:
         raise SettingsError(f"{request.out} holds a run of {held}, not of {request.workload}.", "Name another --out.")
+    return values
 
 
 def staged(data: Path | None, target: str, ranks: Ranks, say: Callable[[str], None]) -> Path | None:

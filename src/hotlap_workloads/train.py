@@ -17,7 +17,7 @@ from pathlib import Path
 from hotlap_workloads.catalogue import NAMES, listing
 from hotlap_workloads.engine.machine import read_machine
 from hotlap_workloads.engine.overrides import parse_pairs
-from hotlap_workloads.errors import EXIT_INTERRUPTED, EXIT_USAGE, WorkloadError
+from hotlap_workloads.errors import EXIT_USAGE, ended
 from hotlap_workloads.session import Request, opened, settings_of
 
 __all__ = ["main"]
@@ -43,31 +43,25 @@ def arguments() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train; the exit code says how it ended."""
-    args = arguments().parse_args(argv)
+    return ended(partial(trained, arguments().parse_args(argv)))
+
+
+def trained(args: argparse.Namespace) -> int:
     say = partial(print, flush=True)
-    try:
-        if args.list:
-            say("\n".join(listing(read_machine())))  # at once: a reader that stops in its middle breaks no pipe
-            return 0
-        if args.workload is None:
-            print(f"Which workload? {', '.join(NAMES)}. --list says more.", file=sys.stderr)
-            return EXIT_USAGE
-        out = args.out or Path("runs") / f"{args.workload}-{args.preset}"
-        values = parse_pairs(args.set)
-        request = Request(
-            args.workload, out, args.preset, args.profile, args.config, values, args.data, args.quarantine
-        )
-        first = os.environ.get("RANK", "0") == "0"
-        with opened(request, settings_of(request, say=say if first else None), say) as trainer:
-            result = trainer.run()
-        if first and result.skipped:
-            say(f"{result.skipped} steps were left out: their loss was no number.")
-    except WorkloadError as err:
-        print(err, file=sys.stderr)
-        return err.exit_code
-    except KeyboardInterrupt:
-        print("Stopped by Ctrl-C.", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    if args.list:
+        say("\n".join(listing(read_machine())))  # at once: a reader that stops in its middle breaks no pipe
+        return 0
+    if args.workload is None:
+        print(f"Which workload? {', '.join(NAMES)}. --list says more.", file=sys.stderr)
+        return EXIT_USAGE
+    out = args.out or Path("runs") / f"{args.workload}-{args.preset}"
+    values = parse_pairs(args.set)
+    request = Request(args.workload, out, args.preset, args.profile, args.config, values, args.data, args.quarantine)
+    first = os.environ.get("RANK", "0") == "0"
+    with opened(request, settings_of(request, say=say if first else None), say) as trainer:
+        result = trainer.run()
+    if first and result.skipped:
+        say(f"{result.skipped} steps were left out: their loss was no number.")
     return 0
 
 

@@ -8,6 +8,7 @@ import re
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from hotlap_workloads import evaluate, train
+from hotlap_workloads import train
 from hotlap_workloads.catalogue import NAMES, find_workload
 from hotlap_workloads.engine import machine as engine_machine
 from hotlap_workloads.engine.config_file import read_config
@@ -32,7 +33,7 @@ from hotlap_workloads.engine.optimise import lr_factor, make_optimizer
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.profiles import PROFILES, compiled, from_pack
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.errors import SettingsError, ended
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.session import Request, settings_of, settings_of_run
 from hotlap_workloads.speaker_verify.settings import SpeakerSettings
@@ -287,7 +288,7 @@ def test_bf16_is_for_what_computes_it_in_hardware(tmp_path: Path) -> None:
     [
         ("{}", "does not say of which workload"),
         ("[1]", "does not say of which workload"),
-        ('{"workload": "tiny_detr"}', "of another workload than speaker_verify"),
+        ('{"workload": "tiny_detr"}', "holds a run of tiny_detr, not of speaker_verify"),
         ("{", "cannot be read"),
     ],
 )
@@ -351,15 +352,16 @@ def test_data_that_are_not_there_are_named_first(
     assert f"--data {tmp_path / name} {said}." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[train.main, "tiny_detr"], [evaluate.main, "tiny_detr"]])
-def test_ctrl_c_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[Any]
-) -> None:
-    def pressed(request: Request, *rest: object, **more: object) -> None:
-        raise KeyboardInterrupt
+def test_a_program_ends_with_a_code_and_at_most_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def work(outcome: int | BaseException) -> int:
+        if isinstance(outcome, int):
+            return outcome
+        raise outcome
 
-    for module in (train, evaluate):
-        for name in ("settings_of", "settings_of_run"):
-            monkeypatch.setattr(module, name, pressed, raising=False)
-    assert command[0]([*command[1:], "--out", str(tmp_path)]) == 130
-    assert capsys.readouterr().err == "Stopped by Ctrl-C.\n"
+    for outcome, code, line in (
+        (7, 7, ""),
+        (KeyboardInterrupt(), 130, "Stopped by Ctrl-C.\n"),
+        (SettingsError("It is wrong.", "Mend it."), 2, "It is wrong. Mend it.\n"),
+    ):
+        assert ended(partial(work, outcome)) == code
+        assert capsys.readouterr().err == line

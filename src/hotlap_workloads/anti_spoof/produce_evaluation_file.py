@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +19,7 @@ from hotlap_workloads.anti_spoof.scoring import Scores
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.anti_spoof.workload import SpoofTask
 from hotlap_workloads.engine.overrides import parse_pairs
-from hotlap_workloads.errors import EXIT_INTERRUPTED, WorkloadError
+from hotlap_workloads.errors import WorkloadError, ended
 from hotlap_workloads.session import Request, opened, settings_of_run
 
 __all__ = ["main", "write_scores"]
@@ -36,30 +37,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, help="where to write (default: eval_output in the run's folder)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of the run")
     parser.add_argument("--quarantine", action="store_true", help="leave unreadable files out")
-    args = parser.parse_args(argv)
-    try:
-        values = parse_pairs(args.set)
-        request = Request("anti_spoof", args.out, values=values, data=args.data, quarantine=args.quarantine)
-        settings = cast(SpoofSettings, settings_of_run(request))
-        with opened(request, settings, lambda line: print(line, file=sys.stderr)) as trainer:
-            task = cast(SpoofTask, trainer.task)
-            scorer = task.scorer(args.part)
+    return ended(partial(produced, parser.parse_args(argv)))
 
-            def scores() -> Scores:
-                with task.final_weights():
-                    return scorer.scores()
 
-            found = trainer.with_checkpoint(scores)
-            if trainer.context.ranks.first:
-                file = args.file or args.out / settings.eval_output
-                write_scores(file, scorer.clips, found)
-                print(json.dumps({"file": str(file), **scorer.measured(found)}))
-    except WorkloadError as err:
-        print(err, file=sys.stderr)
-        return err.exit_code
-    except KeyboardInterrupt:
-        print("Stopped by Ctrl-C.", file=sys.stderr)
-        return EXIT_INTERRUPTED
+def produced(args: argparse.Namespace) -> int:
+    values = parse_pairs(args.set)
+    request = Request("anti_spoof", args.out, values=values, data=args.data, quarantine=args.quarantine)
+    settings = cast(SpoofSettings, settings_of_run(request))
+    with opened(request, settings, lambda line: print(line, file=sys.stderr)) as trainer:
+        task = cast(SpoofTask, trainer.task)
+        scorer = task.scorer(args.part)
+
+        def scores() -> Scores:
+            with task.final_weights():
+                return scorer.scores()
+
+        found = trainer.with_checkpoint(scores)
+        if trainer.context.ranks.first:
+            file = args.file or args.out / settings.eval_output
+            write_scores(file, scorer.clips, found)
+            print(json.dumps({"file": str(file), **scorer.measured(found)}))
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.trackers import Tracker, open_trackers
-from hotlap_workloads.parts.writing import writing
+from hotlap_workloads.parts.writing import writing_into
 
 __all__ = ["METRICS", "SETTINGS", "Journal"]
 
@@ -25,8 +25,7 @@ class Journal:
         self._trackers: list[Tracker] = []
         if first:
             values = dataclasses.asdict(settings)
-            with writing(out, "--out names a folder to write in."):
-                out.mkdir(parents=True, exist_ok=True)
+            with writing_into(out, "--out"):
                 (out / SETTINGS).write_text(json.dumps({"workload": name, **values}, indent=1) + "\n", encoding="utf-8")
             self._trackers = open_trackers(settings.trackers, out, name, values)
 

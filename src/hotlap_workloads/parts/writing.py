@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hotlap_workloads.errors import WorkloadError
 
-__all__ = ["writing"]
+__all__ = ["writing", "writing_into"]
 
 
 @contextmanager
@@ -18,3 +18,11 @@ def writing(folder: Path, hint: str) -> Iterator[None]:
         yield
     except OSError as err:
         raise WorkloadError(f"{folder} cannot be written: {err.strerror or err}.", hint) from err
+
+
+@contextmanager
+def writing_into(folder: Path, option: str) -> Iterator[None]:
+    """The same for the folder that an option of the command line names; it is made where it is not there."""
+    with writing(folder, f"{option} names a folder to write in."):
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
