@@ -314,6 +314,18 @@ def test_a_bad_file_stops_the_training_or_is_quarantined(
     assert len(listed) == 1 and listed[0].startswith(f"{data}/flac/MADE_T_0004.flac\t")
 
 
+def test_a_made_file_that_is_gone_is_quarantined(run_without_data: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_without_data / "made_data", tmp_path / "made_data")
+    gone = tmp_path / "made_data/flac/MADE_D_0003.flac"
+    gone.unlink()
+    settings = replace(SpoofSettings(), width=0.25)
+    with pytest.raises(DataError, match=r"MADE_D_0003\.flac, which does not exist"):
+        WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path))
+    task = WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, quarantine=True))
+    assert gone not in task.scorer("dev").clips.paths
+    assert (tmp_path / "quarantine.txt").read_text().startswith(f"{gone}\t")
+
+
 def test_a_trial_that_names_an_unknown_file(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = copied(made, tmp_path)
     with open(data / "protocols/MADE.cm.dev.trl.txt", "a") as file:
@@ -348,6 +360,18 @@ def test_lists_of_later_evaluations_are_read_first(
         WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, tmp_path))
     if heavy:
         WORKLOAD.build(replace(settings, heavy_every_epochs=0.0), Context(torch.device("cpu"), tmp_path, tmp_path))
+
+
+def test_a_part_of_which_too_little_is_left_is_told_before_it_is_due(made: Path, tmp_path: Path) -> None:
+    data = copied(made, tmp_path)
+    rows = [line.split() for line in (data / "protocols/MADE.cm.eval.trl.txt").read_text().splitlines()]
+    gone = sorted(data / f"flac/{row[1]}.flac" for row in rows if row[-1] == "bonafide")
+    for path in gone:
+        path.unlink()
+    settings = replace(SpoofSettings(), width=0.25, heavy_every_epochs=1.0)
+    said = f"{gone[0]} and {len(gone) - 1} other files cannot be read. What is left: has 0 bona fide recordings among"
+    with pytest.raises(DataError, match=re.escape(said)):
+        WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, data, quarantine=True))
 
 
 @pytest.mark.parametrize("front_end", ["log_mel", "lfcc", "sinc", "conv"])

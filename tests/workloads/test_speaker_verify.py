@@ -108,22 +108,6 @@ def test_one_file_at_a_time_and_batched_evaluation_give_the_same_scores(made: Pa
     np.testing.assert_allclose(scores[1], pairs, atol=1e-6)
 
 
-def test_a_rank_without_a_share_changes_no_embedding(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More ranks than files: the last one has nothing to do, and takes what the others found."""
-    settings = replace(SpeakerSettings(), width=0.25, eval_crops=2, eval_crop_s=0.5, eval_batch_size=40, batch_size=8)
-    scorer = WORKLOAD.build(settings, Context(CPU, tmp_path, made)).scorer(False)
-    scorer.net.eval()
-    with torch.inference_mode():
-        alone = scorer.embeddings()
-        count = len(alone)
-        others = [([row], alone[row : row + 1]) for row in range(count)]
-        monkeypatch.setattr(Ranks, "gather", lambda ranks, mine: [*others, mine])
-        last = replace(scorer, ranks=Ranks(count, count + 1)).embeddings()
-    assert torch.equal(last, alone)
-
-
 @pytest.mark.parametrize("model", ["ResNetSE34L", "ResNetSE34V2"])
 def test_the_shortest_crops_pass_the_network(model: str) -> None:
     settings = replace(SpeakerSettings(), width=0.25, model=model, crop_s=0.025, eval_crop_s=0.025, pooling="ASP")  # type: ignore[arg-type]
@@ -184,7 +168,7 @@ def test_rooms_by_fft_equal_convolution(made: Path) -> None:
         ),
         ("val_trials.txt", "1 made000/00000.wav made000/99999.wav\n", "line 1 names .*99999.wav, which does not exist"),
         ("val_trials.txt", "2 made000/00000.wav made000/00001.wav\n", "line 1: the label is '2'"),
-        ("val_trials.txt", "1 made000/00000.wav made000/00001.wav\n", "all of one kind"),
+        ("val_trials.txt", "1 made000/00000.wav made000/00001.wav\n", "has 1 trials of one person among 1"),
     ],
 )
 def test_wrong_lists_are_named(
@@ -384,6 +368,9 @@ def test_files_of_trials_that_are_gone_are_quarantined(made: Path, tmp_path: Pat
         assert path not in task.scorer(bool(heavy)).trials.paths
     listed = [Path(line.split("\t")[0]) for line in (tmp_path / "quarantine.txt").read_text().splitlines()]
     assert set(listed) == set(gone)
+    (data / "test_trials.txt").write_text(f"{lines[0]}\n{1 - int(lines[0][0])} gone/a.wav gone/b.wav\n")
+    with pytest.raises(DataError, match=r"gone/a\.wav and 1 other files cannot be read\. What is left: has"):
+        WORKLOAD.build(replace(settings, heavy_every_epochs=1.0), Context(CPU, tmp_path, data, quarantine=True))
 
 
 def test_a_bank_has_the_same_share_of_every_noise(tmp_path: Path) -> None:

@@ -20,29 +20,21 @@ class PartReader:
     """Reads parts below the folder that ``--data`` or ``database`` names, or of the set that it makes."""
 
     def __init__(self, s: SpoofSettings, context: Context) -> None:
-        self._settings, self._context = s, context
+        self._context = context
         self._seen: list[Path] = []
         named = context.data or s.database
-        self._made = not named
-        self.folder = Path(named) if named else context.data_or_made(make_data)
+        self._settings = s if named else SpoofSettings()
+        self._folder = Path(named) if named else context.data_or_made(make_data)
 
-    def listed(self, part: Part) -> Clips:
-        """The recordings of a part by their lists alone; those that cannot be read too."""
-        settings = SpoofSettings() if self._made else self._settings
-        return read_part(settings, self.folder, part, must_exist=not self._context.quarantine)
-
-    def clips(self, part: Part) -> Clips:
-        """The recordings of a part."""
-        context = self._context
-        clips = self.listed(part)
-        if context.quarantine and not self._made:
-            self._seen += clips.paths
-            bad = quarantined(self._seen, read_wave, context)
-            clips = clips.without(bad).of_both_kinds(self.folder)
-        return clips
+    def clips(self, *parts: Part) -> list[Clips]:
+        """The recordings of each part."""
+        must_exist = not self._context.quarantine
+        found = [read_part(self._settings, self._folder, part, must_exist) for part in parts]
+        self._seen += [path for clips in found for path in clips.paths]
+        bad = quarantined(self._seen, read_wave, self._context)  # with those of before: quarantine.txt stays complete
+        return [clips.without(bad) for clips in found]
 
     def asv(self, part: Part) -> AsvErrors | None:
         """Errors of the speaker verification system whose scores come with the data."""
-        settings = SpoofSettings() if self._made else self._settings
-        file = asv_scores_file(settings, self.folder, part)
+        file = asv_scores_file(self._settings, self._folder, part)
         return None if file is None else read_asv_scores(file)

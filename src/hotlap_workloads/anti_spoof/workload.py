@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -96,23 +97,21 @@ class AntiSpoof:
     def build(self, settings: SpoofSettings, context: Context) -> SpoofTask:
         s = settings
         read = PartReader(s, context)
-        clips, dev = read.clips("train"), read.clips("dev")
-        read.asv("dev")  # now, like the lists of eval: what is wrong with them would end the training when they are due
-        if s.heavy_every_epochs > 0:
-            read.listed("eval")
-            read.asv("eval")
+        # all that will be due, now: what is wrong with it would end the training later
+        due: list[Part] = ["dev", "eval"] if s.heavy_every_epochs > 0 else ["dev"]
+        clips, *evaluated = read.clips("train", *due)
+        known = {part: (found, read.asv(part)) for part, found in zip(due, evaluated, strict=True)}
         collate = as_batch if s.decode == "once" else None
         feed = Feed(context.device, s.eval_batch_size, s.eval_workers, collate)
         net = SpoofNet(s)
         train_set = _data(s, clips, "train", context)
-        opened: dict[Part, Scorer] = {}
 
+        @cache
         def scorer(part: Part) -> Scorer:
-            if part not in opened:
-                found = dev if part == "dev" else read.clips(part)
-                data = _data(s, found, part, context)
-                opened[part] = Scorer(net, found, data, feed, context.ranks, read.asv(part))
-            return opened[part]
+            if part not in known:
+                known[part] = read.clips(part)[0], read.asv(part)
+            found, asv = known[part]
+            return Scorer(net, found, _data(s, found, part, context), feed, context.ranks, asv)
 
         return SpoofTask(
             objective=SpoofObjective(net, s),

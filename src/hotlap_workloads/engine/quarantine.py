@@ -17,8 +17,10 @@ FILE = "quarantine.txt"
 def quarantined(paths: Iterable[Path], read: Callable[[Path], object], context: Context) -> set[Path]:
     """Read every file once; those that cannot be read are listed in ``quarantine.txt`` (path, tab, reason).
 
-    The first rank writes the list; all ranks find the same.
+    The first rank writes the list; all ranks find the same. Nothing is read or listed where nobody asked for it.
     """
+    if not context.quarantine:
+        return set()
     files = sorted(set(paths))
 
     def reason(path: Path) -> tuple[Path, str] | None:

@@ -63,14 +63,13 @@ class SpeakerVerify:
         s = settings
         data, noises = _folders(s, context)
         utterances = read_train_list(data / s.train_list, data / s.wav_folder, must_exist=not context.quarantine)
-        trials = _trials(s, data, False, context)
-        if s.heavy_every_epochs > 0:
-            _trials(s, data, True, context)  # now: what is wrong with it would end the training when it is due
-        listed = [*utterances.paths, *trials.paths, *(noises.paths if noises else [])]
-        if context.quarantine:
-            bad = quarantined(listed, read_wave, context)
-            utterances, trials = utterances.without(bad), trials.without(bad)
-            noises = noises.without(bad) if noises else None
+        # all that will be due, now: what is wrong with it would end the training later
+        due = (False, True) if s.heavy_every_epochs > 0 else (False,)
+        trials = [_trials(s, data, heavy, context) for heavy in due]
+        listed = [*utterances.paths, *(noises.paths if noises else []), *(path for one in trials for path in one.paths)]
+        bad = quarantined(listed, read_wave, context)
+        utterances, trials = utterances.without(bad), [one.without(bad) for one in trials]
+        noises = noises.without(bad) if noises else None
         most = _most(s, len(utterances.speakers), context)
         net = SpeakerNet(s)
         on_device: BatchAugment | None = None
@@ -86,12 +85,10 @@ class SpeakerVerify:
 
         @cache
         def scorer(heavy: bool) -> Scorer:
-            found = trials
-            if heavy:
+            if heavy and len(trials) == 1:  # quarantined with those of before, so that quarantine.txt stays complete
                 found = _trials(s, data, True, context)
-                if context.quarantine:  # with those of before, so that quarantine.txt stays complete
-                    found = found.without(quarantined([*listed, *found.paths], read_wave, context))
-            return _scorer(s, net, found, context, "heavy" if heavy else "trials")
+                trials.append(found.without(quarantined([*listed, *found.paths], read_wave, context)))
+            return _scorer(s, net, trials[heavy], context, "heavy" if heavy else "trials")
 
         return ScoredTask(
             objective=SpeakerObjective(net, make_loss(s, len(utterances.speakers)), on_device),

@@ -91,14 +91,12 @@ class TinyDetrWorkload:
     def build(self, settings: TinySettings, context: Context) -> TinyTask:
         s = settings
         data = context.data_or_made(make_data)
-        listed = [read_coco(data / name, data / s.image_folder) for name in (s.train_json, s.eval_json)]
-        if s.heavy_every_epochs > 0:  # now: what is wrong with it would end the training when it is due
-            heavy_set = read_coco(data / s.heavy_json, data / s.image_folder)
-            if not context.quarantine:
-                heavy_set.check()
-            _compare(listed[0], heavy_set)
-        train, test = _usable(listed, context)
-        _compare(train, test)
+        # all that will be due, now: what is wrong with it would end the training later
+        names = [s.train_json, s.eval_json, *([s.heavy_json] if s.heavy_every_epochs > 0 else [])]
+        listed = [read_coco(data / name, data / s.image_folder) for name in names]
+        train, *tests = _usable(listed, context)
+        for test in tests:
+            _compare(train, test)
         crowded = sum((~objects.crowd).sum() > s.queries for objects in train.objects)
         if crowded:
             context.say(f"{crowded} of {len(train.paths)} images show more objects than queries={s.queries} can name.")
@@ -107,10 +105,11 @@ class TinyDetrWorkload:
 
         @cache
         def scorer(heavy: bool) -> Scorer:
-            found = test
-            if heavy:  # with those of before, so that quarantine.txt stays complete
-                *_, found = _usable([*listed, read_coco(data / s.heavy_json, data / s.image_folder)], context)
-                _compare(train, found)
+            if heavy and len(tests) == 1:  # with those of before, so that quarantine.txt stays complete
+                *_, late = _usable([*listed, read_coco(data / s.heavy_json, data / s.image_folder)], context)
+                _compare(train, late)
+                tests.append(late)
+            found = tests[heavy]
             images = EvalImages(found, _reader(found, s, context, "heavy" if heavy else "eval"), s)
             padder = Padder(_worst(found, s.size, s))
             return Scorer(net, TinyObjective.prepare, images, padder, context.device, context.ranks, s)

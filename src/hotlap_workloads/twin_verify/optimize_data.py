@@ -21,8 +21,8 @@ from hotlap_workloads.engine.machine import read_machine
 from hotlap_workloads.engine.overrides import override, parse_pairs
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.task import Context
-from hotlap_workloads.errors import EXIT_INTERRUPTED, SettingsError, WorkloadError
-from hotlap_workloads.parts.writing import writing
+from hotlap_workloads.errors import SettingsError, ended
+from hotlap_workloads.parts.writing import writing_into
 from hotlap_workloads.twin_verify.optimized import write_optimized
 from hotlap_workloads.twin_verify.pairs import PairLaw, compute_pairs
 from hotlap_workloads.twin_verify.pixels import pack_images, read_sized
@@ -35,10 +35,8 @@ __all__ = ["main", "optimize"]
 def optimize(s: TwinSettings, data: Path, out: Path, processes: int, quarantine: bool) -> str:
     """Write ``out``; say what is in it."""
     album, splits = read_people(s, data)
-    with writing(out, "--output-dir names a folder to write in."):
-        out.mkdir(parents=True, exist_ok=True)
-    if quarantine:
-        context = Context(torch.device("cpu"), out)
+    with writing_into(out, "--output-dir"):
+        context = Context(torch.device("cpu"), out, quarantine=quarantine)
         album = album.without(quarantined(album.paths, partial(read_sized, size=s.image_size), context))
     law = PairLaw(album, splits["train"], s.seed, s.twin_share)
     law.check(data)
@@ -47,7 +45,7 @@ def optimize(s: TwinSettings, data: Path, out: Path, processes: int, quarantine:
     if whole == 0:
         raise SettingsError(f"{pairs} pairs give no batch of {s.batch_size}.", "Lower --batch-size.")
     table = compute_pairs(law, s.epochs, whole)
-    with writing(out, "--output-dir names a folder to write in."):
+    with writing_into(out, "--output-dir"):
         pack_images(album, s.image_size, out / "images.pack", processes)
         write_optimized(out, album, splits, table, s)
     return (
@@ -78,26 +76,22 @@ def arguments() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Pack; the exit code says how it ended."""
-    args = arguments().parse_args(argv)
-    try:
-        found = find_preset(find_workload("twin_verify"), args.preset, read_machine())
-        s = override(found, parse_pairs(args.set), "--set")
-        assert isinstance(s, TwinSettings)
-        if args.batch_size is not None:
-            s = replace(s, batch_size=args.batch_size)
-        s = replace(s, dataset_info=args.dataset_info.name, twin_pairs=args.twin_pairs.name)
-        s.check()
-        if args.num_workers < 1:
-            raise SettingsError(f"--num-workers={args.num_workers} is less than 1.")
-        if args.dataset_info.parent.resolve() != args.twin_pairs.parent.resolve():
-            raise SettingsError(f"{args.dataset_info} and {args.twin_pairs} are not in the same folder.")
-        print(optimize(s, args.dataset_info.parent, args.output_dir, args.num_workers, args.quarantine), flush=True)
-    except WorkloadError as err:
-        print(err, file=sys.stderr)
-        return err.exit_code
-    except KeyboardInterrupt:
-        print("Stopped by Ctrl-C.", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    return ended(partial(packed, arguments().parse_args(argv)))
+
+
+def packed(args: argparse.Namespace) -> int:
+    found = find_preset(find_workload("twin_verify"), args.preset, read_machine())
+    s = override(found, parse_pairs(args.set), "--set")
+    assert isinstance(s, TwinSettings)
+    if args.batch_size is not None:
+        s = replace(s, batch_size=args.batch_size)
+    s = replace(s, dataset_info=args.dataset_info.name, twin_pairs=args.twin_pairs.name)
+    s.check()
+    if args.num_workers < 1:
+        raise SettingsError(f"--num-workers={args.num_workers} is less than 1.")
+    if args.dataset_info.parent.resolve() != args.twin_pairs.parent.resolve():
+        raise SettingsError(f"{args.dataset_info} and {args.twin_pairs} are not in the same folder.")
+    print(optimize(s, args.dataset_info.parent, args.output_dir, args.num_workers, args.quarantine), flush=True)
     return 0
 
 

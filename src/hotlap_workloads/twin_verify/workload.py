@@ -44,7 +44,7 @@ class TwinVerify:
             context.say(f"No --data: training on {data}, made here, with {images}.")
         made = read_optimized(data) if is_optimized(data) else None
         album, splits = (made.album, made.splits) if made else read_people(s, data)
-        if context.quarantine and made is None:
+        if made is None:
             album = album.without(quarantined(album.paths, partial(read_sized, size=s.image_size), context))
         law = PairLaw(album, splits["train"], s.seed, s.twin_share)
         law.check(data)
@@ -54,8 +54,9 @@ class TwinVerify:
             split = "test" if heavy else "val"
             return make_trials(album, splits[split], s.trials_per_image, s.twin_share).of_both_kinds(data, split)
 
-        for due in {False, s.heavy_every_epochs > 0}:
-            trials(due)  # now: an evaluation that cannot be would end the training when it comes
+        trials(False)  # now, and what is due later as well: an evaluation that cannot be would end the training
+        if s.heavy_every_epochs > 0:
+            trials(True)
         if made is not None and not s.pairs_per_epoch:
             count = made.groups
         else:
