@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,7 @@ OVERHEAD_S = 12.0
 def against_itself(command: list[str], trials: int, seconds: float, sandbox: bool = True) -> list[Trial]:
     """Each trial compares two arms of the same command, both launched afresh for each quarter of ``seconds``."""
     out = []
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for k in range(trials):
             run = RunFolder.create(f"honesty-{k}", Path(folder) / "runs")
             options = Options(command=command, budget_s=seconds + LAUNCHES * OVERHEAD_S, sandbox=sandbox)
@@ -55,7 +54,6 @@ def against_itself(command: list[str], trials: int, seconds: float, sandbox: boo
                 trial = launches.trial()
             out.append(trial)
             print(f"  {k + 1:2d}  {_told(trial)}", flush=True)
-        os.chdir(HERE)
     return out
 
 

@@ -10,12 +10,11 @@ import psutil
 __all__ = ["peak_bytes", "private_bytes"]
 
 
-def private_bytes() -> int:
-    """Anonymous memory of the loading processes that live now."""
-    total = 0
-    for child in psutil.Process().children(recursive=True):
-        total += _kib(f"/proc/{child.pid}/status", "RssAnon:")
-    return total
+def private_bytes(own: bool = False) -> int:
+    """Anonymous memory of the loading processes that live now; with ``own`` that of this one too."""
+    this = psutil.Process()
+    processes = [*this.children(recursive=True), *([this] if own else [])]
+    return sum(_kib(f"/proc/{process.pid}/status", "RssAnon:") for process in processes)
 
 
 def peak_bytes() -> int:
@@ -26,6 +25,6 @@ def peak_bytes() -> int:
 def _kib(path: str, key: str) -> int:
     try:
         lines = Path(path).read_text().splitlines()
-    except FileNotFoundError:  # it has ended
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from host_memory import private_bytes
 from loader_data import pack_of
 from loader_ffcv import FFCV
 from loader_memory import read_large
@@ -46,23 +47,11 @@ def writers(kind: str, usable: tuple[Rival, ...]) -> dict[str, Callable[[Path, P
     return found | {r.name: partial(r.write, kind=kind) for r in usable if r.write and kind in r.kinds}
 
 
-def _processes() -> list[psutil.Process]:
-    own = psutil.Process()
-    return [own, *own.children(recursive=True)]
-
-
 def _cpu_s() -> float:
     """Of all processes of a way, those that have ended included."""
-    return sum(t.user + t.system + t.children_user + t.children_system for t in (p.cpu_times() for p in _processes()))
-
-
-def _anonymous_bytes() -> int:
-    total = 0
-    for process in _processes():
-        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
-                total += int(line.split()[1]) * 1024
-    return total
+    own = psutil.Process()
+    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
 
 def step(multiplications: int) -> Callable[[], None]:
@@ -97,7 +86,7 @@ def _size(batch: Any) -> int:
 def feed(way: Callable[[], Any], seconds: float, multiplications: int) -> dict[str, float]:
     """Warm up for an epoch, then count."""
     compute = step(multiplications)
-    base = _anonymous_bytes()
+    base = private_bytes(own=True)
     begun, first_s = time.perf_counter(), None
     opened = way()
     for _ in opened:
@@ -120,7 +109,7 @@ def feed(way: Callable[[], Any], seconds: float, multiplications: int) -> dict[s
             samples += _size(batch)
             if time.perf_counter() - begun > seconds:
                 break
-        peak = max(peak, _anonymous_bytes())
+        peak = max(peak, private_bytes(own=True))
     wall_s, cpu_s = time.perf_counter() - begun, _cpu_s() - cpu_s
     return {"samples_per_s": samples / wall_s, "cpu_s_per_1000": 1000 * cpu_s / samples, "first_batch_s": first_s,
             "epoch_start_s": statistics.median(gaps), "anonymous_bytes": peak - base}  # fmt: skip

@@ -9,10 +9,10 @@ Wanted: false "faster" in 1 % at most, a true 3 % seen in 90 % at least. Exit co
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,16 +67,11 @@ def compare_once(products: int, folder: Path) -> Trial:
 def real(n: int) -> dict[str, Any]:
     """``n`` comparisons of either kind, in turn: how many were claimed, and every interval (low, ratio, high)."""
     trials: dict[str, list[Trial]] = {name: [] for name in CASES}
-    here = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            for k in range(n):
-                for name, products in CASES.items():
-                    trials[name].append(compare_once(products, Path(folder)))
-                    print(f"  {name}, {k + 1} of {n}: {_told(trials[name][-1])}", flush=True)
-        finally:
-            os.chdir(here)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for k in range(n):
+            for name, products in CASES.items():
+                trials[name].append(compare_once(products, Path(folder)))
+                print(f"  {name}, {k + 1} of {n}: {_told(trials[name][-1])}", flush=True)
     return {name: _counted(row) for name, row in trials.items()}
 
 

@@ -62,7 +62,8 @@ class Run:
     def wait_until_ready(self) -> None:
         """It is about to take its first step; or it has ended, which :meth:`train` tells."""
         assert self.process.stdout is not None
-        self.process.stdout.readline()
+        while self.process.stdout.readline() not in ("ready\n", ""):  # warnings come before it, and nothing at the end
+            pass
 
     def train(self) -> float:
         """Seconds per step. Raises SystemExit when it failed, or when a watched run left no whole timeline."""

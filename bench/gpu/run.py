@@ -64,6 +64,11 @@ def behaviour() -> list[Part]:
     ]
 
 
+def known(args: argparse.Namespace) -> list[Part]:
+    """The parts of the command that was given."""
+    return behaviour() if args.behaviour else parts()
+
+
 def _script(name: str) -> tuple[str, ...]:
     return (sys.executable, str(HERE / f"gpu_{name}.py"), "--limit-s", LIMIT, "--json", FIGURES)
 
@@ -126,9 +131,9 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.budget_s <= 0:
         parser.error("--budget-s: more than nothing")
-    known = [part.name for part in (behaviour() if args.behaviour else parts())]
-    if not set(args.only or []) <= set(known):
-        parser.error(f"--only: there are {', '.join(known)}")
+    names = [part.name for part in known(args)]
+    if not set(args.only or []) <= set(names):
+        parser.error(f"--only: there are {', '.join(names)}")
     return args
 
 
@@ -136,8 +141,7 @@ def main() -> int:
     """Run, tell, save."""
     begun = time.monotonic()
     args = arguments()
-    known = behaviour() if args.behaviour else parts()
-    wanted = [part for part in known if args.only is None or part.name in args.only]
+    wanted = [part for part in known(args) if args.only is None or part.name in args.only]
     if args.list:
         whole = sum(part.share for part in wanted)
         print("\n".join(f"{part.name:24} {args.budget_s * part.share / whole:4.0f} s" for part in wanted))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -231,6 +232,14 @@ def test_arms_of_a_round_start_together_and_train_in_turn(tmp_path: Path) -> Non
     assert all(run.process.poll() is None for run in runs), "both wait for their turn"
     assert runs[0].train() > 0 and runs[1].process.poll() is None
     assert runs[1].train() > 0
+
+
+def test_what_an_arm_prints_before_it_is_ready_is_no_start() -> None:
+    run = overhead.Run.__new__(overhead.Run)
+    run.process = SimpleNamespace(stdout=io.StringIO("a warning: not ready yet\nready\nmore\n"))
+    run.wait_until_ready()
+    assert run.process.stdout.read() == "more\n"
+    run.wait_until_ready()  # one that has ended says nothing more
 
 
 def test_an_arm_that_fails_ends_the_round_and_the_others_with_it(tmp_path: Path) -> None:
