@@ -1,8 +1,10 @@
-"""What every test shares: elementary functions that give the same digits in every call."""
+"""What tests share: elementary functions that give the same digits in every call; a GPU where they are marked so."""
 
 from __future__ import annotations
 
 import sys
+
+import pytest
 
 from hotlap.inject.elementary import choose_kernels
 
@@ -11,3 +13,12 @@ def pytest_collection_finish() -> None:
     """Before any test: those that compare numbers fail once in many runs otherwise."""
     if "torch" in sys.modules:
         choose_kernels(sys.modules["torch"])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked gpu run where there is one."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a GPU")

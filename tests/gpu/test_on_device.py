@@ -19,10 +19,7 @@ from hotlap.records.plan import Move
 from hotlap.records.rows import PHASES
 from hotlap.records.timeline import Timeline, training_timeline
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
-]
+pytestmark = pytest.mark.gpu
 
 SCRIPT = """
 import json, sys, torch

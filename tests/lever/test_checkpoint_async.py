@@ -71,7 +71,6 @@ def test_the_thread_waits_for_the_copies(target: LocalTarget, tmp_path: Path, mo
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_copy_on_a_stream_of_the_scripts_own_is_whole(target: LocalTarget, tmp_path: Path) -> None:
     weight, stream = torch.zeros(1 << 22, device="cuda"), torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

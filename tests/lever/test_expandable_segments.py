@@ -72,7 +72,6 @@ def test_without_a_device_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_device_it_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.zeros(1, device="cuda")
     for options, changes in (("expandable_segments:True", 1), ("max_split_size_mb:128", 0)):

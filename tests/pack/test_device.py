@@ -68,7 +68,6 @@ def test_images_put_back_into_their_places_are_pinned_as_buffers_are(
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_mirrored_pairs_are_pinned(make: Make) -> None:
     rows = [{"image": np.full((3, 4, 4), k, np.uint8)} for k in range(12)]
     view = {"image": Image((4, 4), at="center", flip=0.5, dtype=torch.uint8)}

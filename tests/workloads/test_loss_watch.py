@@ -59,7 +59,6 @@ def test_a_loss_that_is_no_number_is_told_one_step_late(watch: LossWatch, tmp_pa
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_device_may_be_busy_with_the_next_step(tmp_path: Path) -> None:
     watch, wait = LossWatch("stop", tmp_path, Ranks(), torch.device("cuda")), torch.cuda.Event()
     watch.look(1, torch.ones((), device="cuda"), None)
