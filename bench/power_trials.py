@@ -24,7 +24,9 @@ from hotlap.lap.search import MEASURE_S
 from hotlap.lap.session import MOST_LENT
 from hotlap.plan.choose import choose
 from hotlap.proof.speedup import LEVEL, STEERING_LEVEL, ratio_interval
+from hotlap.records.machine import Machine
 from hotlap.records.trials import Interval, Trial, Window
+from hotlap.testing.timelines import cpu_machine
 from hotlap.trial import design
 from hotlap.trial.pauses import Cycle
 
@@ -77,6 +79,7 @@ class Simulated:
     luck: dict[str, float] = field(default_factory=dict)
     lent_s: float = 0.0
     one_at_a_time: bool = False
+    machine: Machine = field(default_factory=cpu_machine)
 
     def left_s(self, share: float = 1.0) -> float:
         """As in Session."""
