@@ -19,7 +19,7 @@ ERRORS = 2.0
 """Standard errors of a difference beyond which it is no chance of the steps that were drawn (about 1 in 20)."""
 SAME_FRAC = 0.05
 """Share of the shorter step by which two runs of one script differ on one machine (its load, its clock, its caches).
-The same script against itself was measured at up to 5 % apart."""
+Prior; launches of one quiet script were up to 4 % apart (bench/results/honesty.json)."""
 NO_COST = "nothing-to-gain"
 """The cause that says that there is none."""
 

@@ -26,7 +26,7 @@ class Policy:
     min_share: float = 0.02
     """Findings below are dropped: a trial's interval is about as wide, so the gain could not be shown."""
     min_data_wait_share: float = 0.04
-    """Below, loading is hidden behind the step (a queue hand-over alone costs 1-2 %)."""
+    """Below, loading is hidden behind the step. Prior: a queue hand-over alone costs 1-2 %."""
     io_wait_frac: float = 0.15
     """Part of the load time spent off the CPU from which waiting is worth naming storage."""
     io_bytes_per_sample: float = 512.0
@@ -46,15 +46,14 @@ class Policy:
     double_frac: float = 0.5
     """Part of fp64 forward, backward and update that fp32 saves: numbers of half the width, twice as many at a time."""
     page_fault_s: float = 1.4e-6
-    """Seconds that a minor page fault costs at most: a trap, a page to clear, and the cache that this empties. Measured
-    on a two-core guest, wall: 1.0-1.4 us each (2,800 a step: 8.8 against 5.1 ms; 5,000: 10.3 against 5.2 ms; 2,450 that
-    two threads share evenly: 25.6 against 22.5 ms: all of them count, not one thread's) ..."""
+    """Seconds that a minor page fault costs at most: a trap, a page to clear, and the cache that this empties. Those
+    of all threads count. Prior ..."""
     page_fault_refill: float = 1.3
-    """... and never more than this times what the kernel took in all: wall saved was 0.8-1.15 of system time there."""
+    """... and never more than this times what the kernel took in all. Prior: wall saved is about system time."""
     padding_min_frac: float = 0.15
     """Padding below which sorting into buckets of length is not worth its effect on the order of samples."""
     padding_prior: float = 0.8
-    """Part of the padded compute that buckets of length save. Prior: padding to buckets gave 1.67x of 1.8x on DETR."""
+    """Part of the padded compute that buckets of length save. Prior: some is left within each bucket."""
     memory_free_frac: float = 0.5
     """Part of the memory that has to be free before activations may be kept."""
     min_recompiles: int = 3
@@ -64,34 +63,33 @@ class Policy:
     cudnn_deterministic_prior: float = 0.1
     """Part of compute that deterministic algorithms cost on a device. Prior: 0-20 %."""
     frozen_prior: float = 0.45
-    """Part of a frozen fp32 network's forward that 16-bit types and its layout save. Prior: 1.83x on an IResNet-50,
-    folded, in bf16, on a CPU with AVX-512."""
+    """Part of a frozen fp32 network's forward that 16-bit types and its layout save. Prior: nearly
+    twice as fast where the device computes 16 bits in hardware."""
     frozen_layout_prior: float = 0.15
     """... and that channels-last alone saves, of its convolutions."""
     denormal_compute_factor: float = 50.0
-    """An operation on denormals takes this many times as long. Prior: 230x measured in a matrix product, fewer beside
-    values that are normal ..."""
+    """An operation on denormals takes this many times as long. Prior: more in a matrix product of nothing else, fewer
+    beside values that are normal ..."""
     denormal_update_factor: float = 7.0
-    """... and in operations element by element, as an optimizer's (8.5 against 1.2 ms measured)."""
+    """... and in operations element by element, as an optimizer's. Prior."""
     denormal_inputs_prior: float = 0.5
     """Part of the compute in the layer that takes the inputs. Prior: a guess between all of it and next to nothing."""
     small_module_s: float = 0.0003
     """On a CPU, seconds of forward and backward per module below which Python and dispatch bound a step, so that no
     type or layout helps ..."""
     full_module_s: float = 0.002
-    """... and from which the priors of precision and memory format hold in full. Part of a step that bf16 saved on a
-    CPU with AMX: linear layers and ReLU at 0.06 ms per module -1.5, 0.2 ms -0.4, 1.4 ms 0.43, 4 ms 0.51; convolutions,
-    norms and ReLU at 0.5 ms 0.12, 1.3 ms 0.25, 2.4 ms 0.33, 12 ms 0.45."""
+    """... and from which the priors of precision and memory format hold in full. Priors: below the former
+    bf16 costs more than it saves; linear layers gain in full from a millisecond or two, convolutions later."""
     forward_frac: float = 1 / 3
     """Part of these two that holds for a forward alone: a backward does twice its arithmetic (gradients of the inputs
     and of the weights)."""
     few_modules: int = 6
     """A model of fewer modules is taken to compute as much as this many: its operations are no modules."""
     module_call_s: float = 20e-6
-    """Seconds that a module costs in forward and backward whatever its batch: Python, dispatch and autograd. Measured
-    on a CPU at 2 samples of 16 numbers, per module: Linear and ReLU 15-23 us ..."""
+    """Seconds that a module costs in forward and backward whatever its batch: Python, dispatch and autograd. Prior, for
+    a CPU: of linear layers and ReLU so much ..."""
     conv_call_s: float = 65e-6
-    """... convolution and norm 64-82 us ..."""
+    """... of convolutions and norms so much ..."""
     tiny_calls_frac: float = 0.4
     """... and the part of forward and backward from which that is most of it: the true cost is higher, since other
     layers (attention, recurrent ones) cost more."""
@@ -129,10 +127,10 @@ class Policy:
     """Part of written-out attention that one fused kernel saves on a device. Prior: the matrix of scores is neither
     written nor read ..."""
     attention_cpu_prior: float = 0.2
-    """... and on a CPU in fp32; in bf16 the written-out form was 1.75 times faster there, so nothing is claimed.
-    Measured of forward and backward: 0.13-0.24 with 32 and 64 keys ..."""
+    """... and on a CPU in fp32; in bf16 the written-out form may be the faster one there, so nothing is claimed. Prior,
+    for a few dozen keys ..."""
     attention_large_prior: float = 0.6
-    """... and 0.44-0.83 with 128 to 1024, whose matrix of scores is no guest of the caches: where a step ..."""
+    """... and for hundreds, whose matrix of scores is no guest of the caches: where a step ..."""
     attention_large_bytes: int = 8 << 20
     """... touches that much new memory."""
     samples_loop_rounds: float = 4.0

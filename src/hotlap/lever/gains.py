@@ -10,13 +10,13 @@ from hotlap.records.findings import Findings, StepModel
 __all__ = ["bounded", "load_seconds", "of_compute", "step_with_loader"]
 
 THREAD_SCALING = 0.6
-"""compute(t threads) ~ t ** -0.6: a 165 ms step on two threads took 247 ms on one (ratio 1.5 = 2 ** 0.585)."""
+"""compute(t threads) ~ t ** -0.6. Prior: two threads are one and a half times as fast as one."""
 SPIN_PENALTY = 2.2
-"""A busy worker beside spinning threads on the same cores: 165 ms became 533 ms (3.2 times)."""
+"""A busy worker beside spinning threads on the same cores adds this many times their compute. Prior."""
 HAND_OVER_S = 0.5e-3
-"""What a batch costs the step at least when it comes from another process: a queue, a thread, shared memory."""
+"""What a batch costs the step at least when it comes from another process: a queue, a thread, shared memory. Prior."""
 HAND_OVER_CROWDED_S = 4e-3
-"""The same where threads of the step spin on all cores: steps of 1.5 ms became 5.6 ms and more."""
+"""The same where threads of the step spin on all cores. Prior."""
 
 
 def bounded(findings: Findings, low_s: float, high_s: float, basis: str, startup_s: float = 0.0) -> Gain:

@@ -26,7 +26,7 @@ CHANGES = 16
 TRIED = 4096
 """Computed results after which a function is left that is quicker than a look, or quick and hardly ever asked again."""
 LOOK_S = 1e-6
-"""What a look costs: the call, the key, the table, the copy of a short list (0.5 to 1 us on a core of 2 GHz)."""
+"""What a look costs: the call, the key, the table, the copy of a short list. Prior."""
 ENTRY_BYTES = 200
 """Key and table entry of CPython 3.11, beside the result."""
 _NONE = object()

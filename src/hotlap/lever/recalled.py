@@ -25,8 +25,8 @@ PATIENCE = 3
 """Rows, as a multiple of the data set's length, after which some must have come again. A network that is called twice
 per step sees twice the data set in an epoch."""
 LEAST_KNOWN_FRAC = 0.1
-"""Of all rows until then. Pictures that are mirrored at random come again in 42 % of three epochs; a share that stays
-smaller than this saves nothing, and its memory grows."""
+"""Of all rows until then. Pictures that are mirrored at random come again in 42 % of three epochs (0, 1/2 and
+3/4 of their rows); a share that stays smaller than this saves nothing, and its memory grows."""
 WORTH_FRAC = 0.75
 """A batch is computed in part where no more of its rows than these are new."""
 NEVER = -1

@@ -1,8 +1,8 @@
 """Buffers that are used again and again, and never while somebody still holds them.
 
-A fresh 19 MB batch costs 12 ms in page faults. So batches are written into a few buffers in turn. A script that keeps a
-batch (``batches.append(batch)``) must not see it change: a buffer whose memory anyone else refers to is let go, and a
-new one takes its place.
+A fresh batch costs page faults. So batches are written into a few buffers in turn. A script that keeps a batch
+(``batches.append(batch)``) must not see it change: a buffer whose memory anyone else refers to is let go, and a new one
+takes its place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Memory for stretches of a pack, in a range of addresses that was reserved: taken, given back, and taken again.
 
-Memory that is used again needs not be zeroed by the kernel, and huge pages are filled by a disk several times as fast
-as small ones: beside a disk of 6 GB/s, fresh small pages came to 1 GB/s, and took half a core to do it.
+Memory that is used again needs not be zeroed by the kernel, and a disk fills huge pages faster than small ones.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ BUDGET_FRAC = 0.001
 """Of the training time, what measuring steps in full may take on top of measuring them in brief."""
 
 FULL_NS = 40_000
-"""What a step measured in full takes longer than one in brief: 20 us in a warm loop, twice that at steps of 1.4 ms."""
+"""What a step measured in full takes longer than one in brief, where steps take a millisecond or two. Prior."""
 
 CALL_NS = 3_000
 """What timing one more sync, print or copy takes, about."""

@@ -31,8 +31,7 @@ COST_FRAC = 0.002
 """Of the training time, what taking samples may cost."""
 
 UNSEEN_S = 50e-6
-"""What a sample costs besides its handler's own time: the timer, the signal, and caches that the step wanted. Measured:
-50 to 85 us a sample in all, in steps of 1.4 ms."""
+"""What a sample costs besides its handler's own time: the timer, the signal, and caches that the step wanted. Prior."""
 
 MAX_COUNT = 100_000
 """Periods one late sample may stand for (a suspended process must not flood the counts)."""

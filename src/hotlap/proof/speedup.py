@@ -57,10 +57,11 @@ STEERING_LEVEL = 0.95
 """Where the answer only steers a search: a quarter narrower at four pairs, so that a noisy machine gets anywhere within
 the budget. Equals end as "faster" in one trial of forty at most; no claim rests on it, the proof comes after."""
 WITHIN_A_TRIAL_FRAC = 0.03
-"""What two launches of one program usually differ by, as a fraction of the ratio: launches of bench/healthy.py with a
-quiet allocator had a deviation of 2.5 % each on a shared machine, drift of the machine between them included."""
+"""What two launches of one program usually differ by, as a fraction of the ratio. Prior: launches of bench/healthy.py
+with a quiet allocator deviate by 0.9 % each (bench/results/power.json), and not every script is as quiet."""
 UNKNOWN_LAUNCH_FRAC = 0.25
-"""What they can differ by: launches of the same script with glibc's own thresholds differed by up to 28 %."""
+"""What they can differ by. Prior: with glibc's own thresholds, launches of that script were up to 18 % apart
+(bench/results/honesty.json)."""
 _TAU2 = 25.0
 """Variance of the mixture over effect sizes: speedups worth finding are several deviations of one pair large."""
 _TRIM_FROM = 10

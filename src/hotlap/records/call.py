@@ -33,7 +33,7 @@ class Call:
     flush_s: float = 1.0
     """How often rows are written."""
     stack_hz: float = 50.0
-    """Stack samples per second, 0: none. A sample costs about 0.1 ms: at 50, half a percent of the run."""
+    """Stack samples per second, 0: none. Prior: a sample costs about 0.1 ms, so 50 are half a percent of the run."""
     hits_most_s: float = 0.0
     """Longest time between two rows of stack samples, or of loading; 0: ever longer as the run grows old. A guard wants
     them fresh."""

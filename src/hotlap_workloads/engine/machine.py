@@ -71,8 +71,8 @@ class Machine:
     def packed_workers(self) -> int:
         """The same where data lie decoded in a pack: a batch is a copy out of mapped memory, which two processes do.
 
-        None without cores to spare: on two, with a GPU simulated, handing batches over made a step 1.3 to 3.6 times as
-        long as the copy in the training's own process.
+        None without cores to spare: on two, a memory map of images gives six times as many in the training's own
+        process as through two others (DataLoader in bench/results/loader_feed_images.json).
         """
         return max(0, min(2, (self.cores - 2) // 2))
 

@@ -15,8 +15,8 @@ __all__ = ["ALIASES", "PRESETS", "for_made_data", "translated"]
 
 
 EARNED_BACK = 4_000
-"""Steps after which a compiled one of 30 instead of 42 ms has saved the compiler's 46 s at a first start (two cores;
-later ones take 10 s)."""
+"""Steps from which on compiling pays. Prior: they save half a minute, at 35 instead of 43 ms a step on two cores
+(bench/results/ladder_face_distill_cpu.json), and a first start is taken to last no longer."""
 
 
 def slow(machine: Machine) -> FaceSettings:
@@ -45,8 +45,7 @@ def slow(machine: Machine) -> FaceSettings:
 def fast(machine: Machine) -> FaceSettings:
     """The same training on the same samples, tuned by hand for this machine.
 
-    In fp32 on a CPU: MobileFaceNet convolves each channel by itself, and took 1.1 to 1.5 times as long in bf16 on one
-    with AMX, where IResNet-18 took half.
+    In fp32 on a CPU: MobileFaceNet convolves each channel by itself, which bf16 makes slower there.
     """
     tuned = from_pack(fastest(slow(machine), machine), machine)
     return replace(

@@ -16,7 +16,8 @@ __all__ = ["ALIASES", "PRESETS", "translated"]
 
 
 EARNED_BACK = 1_000
-"""Steps after which a compiled one of 0.84 instead of 0.92 s has saved the compiler's 55 s (two cores)."""
+"""Steps from which on compiling pays. Prior: they save almost two minutes, at 0.83 instead of 0.94 s a step on two
+cores (one round: bench/results/ladder_speaker_verify_cpu.json), and a first start is taken to last no longer."""
 
 
 def slow(machine: Machine) -> SpeakerSettings:

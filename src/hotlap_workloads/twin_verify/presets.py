@@ -13,8 +13,9 @@ __all__ = ["ALIASES", "PRESETS", "for_made_data"]
 
 
 EARNED_BACK = 5_000
-"""Steps after which a compiled one of 114 instead of 139 ms has saved the compiler's 134 s at a first start (two cores,
-the made images' size; later ones take 21 s)."""
+"""Steps from which on compiling pays. Prior: they save three minutes and a half, at 101 instead of 143 ms a step on two
+cores (the made images' size, one round: bench/results/ladder_twin_verify_cpu.json), and a first start is taken to last
+no longer."""
 
 
 def slow(machine: Machine) -> TwinSettings:

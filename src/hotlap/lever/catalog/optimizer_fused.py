@@ -65,7 +65,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     """Half of the optimizer's phase to all of it on a CPU, where tensors are updated one by one; less on a GPU.
 
-    Measured on a CPU: 0.5 to 1.2 times the phase in five trainings; the calls hold up what follows them, too.
+    Prior: the calls hold up what follows them, too.
     """
     share = findings.phases.get("optimizer") or finding.share
     phase_s = share * findings.throughput.step_s

@@ -25,7 +25,7 @@ def add_noise(sounds: torch.Tensor, bank: torch.Tensor, decibels: tuple[float, f
               share: float = 1.0) -> torch.Tensor:  # fmt: skip
     """Noise at a signal-to-noise ratio drawn from ``decibels``: a stretch of a row of ``bank`` [n, length].
 
-    A bank made once costs a copy per batch; drawing noise anew (``randn``) costs ten times the loading.
+    A bank made once costs a copy per batch; drawing noise anew (``randn``) costs far more than loading.
     """
     need_floats(sounds=sounds, bank=bank)
     length = sounds.shape[-1]
