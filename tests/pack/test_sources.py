@@ -439,6 +439,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
         path.write_bytes(jpeg(0)[::-1])  # of the same size
         return os.stat(name)
 
-    monkeypatch.setattr(read, "os", SimpleNamespace(fstat=os.fstat, stat=stat))
+    monkeypatch.setattr(read, "os", SimpleNamespace(fstat=os.fstat, open=os.open, stat=stat))
     with pytest.raises(BadRow, match="changed while"):
         read.read_file(str(path))

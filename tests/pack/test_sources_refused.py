@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -225,3 +226,26 @@ def test_values_that_a_pack_cannot_hold(tmp_path: Path, row: dict[str, Any], mes
 def test_a_column_that_is_named_and_not_there(tmp_path: Path) -> None:
     with pytest.raises(HotlapError, match="--ragged y: the columns are x"):
         pack(Rows([{"x": [1]}]), tmp_path / "p", PackSettings(ragged=frozenset({"y"})))
+
+
+def test_what_is_unpacked_in_memory_is_not_unpacked_by_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(40))
+    source = open_source(str(tmp_path / "a.npz"))
+    with pytest.raises(TypeError, match="once is enough"):
+        pickle.dumps(source)
+    monkeypatch.setattr(arrays, "_load", lambda path: pytest.fail("unpacked again"))
+    assert pack(source, tmp_path / "p", PackSettings(processes=2)).rows == 40
+
+
+def test_memory_that_a_tensor_asks_for_in_vain_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    torch.save(torch.zeros(3), tmp_path / "a.pt")
+    monkeypatch.setattr(torch, "load", full)
+    with pytest.raises(HotlapError, match=r"a\.pt cannot be read: MemoryError\."):
+        open_source(str(tmp_path / "a.pt"))

@@ -16,9 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, list_all
+from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, list_all, named, reason
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Staged", "stage"]
@@ -68,7 +67,7 @@ def stage(source: str, target: str | Path, progress: Callable[[int, int], None] 
         except Exception as err:
             if not isinstance(err, OSError) and not is_url(root):
                 raise
-            raise HotlapError(f"Staging {file.name} failed: {_reason(err)}{_place(err)}.", _hint(err, folder)) from err
+            raise HotlapError(f"Staging {file.name} failed: {reason(err)}{_place(err)}.", _hint(err, folder)) from err
         done += file.size_bytes
         report(0)
     return Staged(len(files), len(todo), total, sum(f.size_bytes for f in todo))
@@ -81,17 +80,13 @@ def _names(source: str) -> tuple[str, list[str]]:
     root, names = source, list_all(source)
     if names == [""]:  # the URL of a file
         root, _, name = source.rpartition("/")
-        names = [unquote(name) if root.startswith("http") else name]
+        names = named(root, [name])
     names = [name for name in names if name and not re.fullmatch(r"\..+\.part", name.rpartition("/")[2])]
     if not names:
         raise HotlapError(f"{source} holds no files to stage.", "Is it the right folder?")
     for name in filter(leads_out, names):
         raise HotlapError(f"{source} names {name!r}, which leads out of the folder.", "Can its server be trusted?")
     return root, names
-
-
-def _reason(err: Exception) -> str:
-    return getattr(err, "strerror", None) or str(err).rstrip(".") or type(err).__name__
 
 
 def _place(err: Exception) -> str:
@@ -120,7 +115,7 @@ def _look(root: str, name: str) -> _File:
         try:
             info = fsspec.open(place).fs.info(place)
         except Exception as err:  # each of fsspec's systems has errors of its own; aiohttp's are no OSError
-            raise HotlapError(f"{place} cannot be read: {_reason(err)}.", NETWORK) from err
+            raise HotlapError(f"{place} cannot be read: {reason(err)}.", NETWORK) from err
         if info.get("size") is None:
             raise HotlapError(f"{root}/{name} does not tell its size.")
         return _File(name, int(info["size"]), None)
@@ -131,6 +126,8 @@ def _look(root: str, name: str) -> _File:
             f"{Path(root, name)} cannot be read: {err.strerror}.",
             "Repair or remove it: it may be a link that leads nowhere.",
         ) from err
+    if not stat.S_ISREG(found.st_mode):
+        raise HotlapError(f"{Path(root, name)} is no file (a pipe, socket or device).", "Move it away, or remove it.")
     return _File(name, found.st_size, found.st_mtime_ns)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hotlap.pack.available import memory_bytes
-from hotlap.pack.sources.read import stamp
+from hotlap.pack.sources.read import reason, stamp
 from hotlap.records.errors import HotlapError
 
 __all__ = ["ArraySource"]
@@ -45,6 +45,8 @@ class ArraySource:
         return f"arrays {self._path} {stamp(self._path)}"
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._path.lower().endswith(".npz"):
+            raise TypeError(f"{self._path} is unpacked in memory: once is enough")
         return {**self.__dict__, "_columns": None}  # each process maps the file itself
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -63,7 +65,7 @@ def _load(path: str) -> dict[str, Any]:
                 return {key: _rows(found[key], path) for key in found.files}
         return _tensors(path)
     except (OSError, ValueError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as err:
-        said = str(err).rstrip(".") or type(err).__name__
+        said = reason(err)
         is_pickled = "pickle" in said or "Python objects" in said
         hint = _PICKLED if is_pickled else "Is it whole, and of the kind that its name says? Get or make it again."
         raise HotlapError(f"{path} cannot be read: {said}.", hint) from err
@@ -92,7 +94,7 @@ def _tensors(path: str) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of pickles that it then refuses
             found = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
-    except OSError:
+    except (OSError, MemoryError):
         raise
     except Exception as err:  # on damage, torch's reader of pickles raises whatever it meets
         raise HotlapError(f"{path} holds more than tensors, or is damaged.", _PICKLED) from err

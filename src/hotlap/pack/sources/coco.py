@@ -10,7 +10,7 @@ import numpy as np
 
 from hotlap.pack.sources.files import FileSource
 from hotlap.pack.sources.options import SourceOptions
-from hotlap.pack.sources.read import is_url
+from hotlap.pack.sources.read import is_url, named
 from hotlap.records.errors import HotlapError
 
 __all__ = ["coco_json"]
@@ -46,7 +46,8 @@ def coco_json(path: str, found: dict[str, Any], options: SourceOptions) -> FileS
         "size": [np.array([_whole(path, i, "height"), _whole(path, i, "width")], np.int32) for i in images],
     }
     root = options.root or _root(path, images)
-    source = FileSource(root, [os.path.normpath(image["file_name"]) for image in images], columns, options)
+    files = named(root, (os.path.normpath(image["file_name"]) for image in images))
+    source = FileSource(root, files, columns, options)
     source.ragged = frozenset({"boxes", "category", "crowd"})
     source.metadata["classes"] = [names[number] for number in sorted(names)]
     return source

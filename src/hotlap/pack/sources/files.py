@@ -9,7 +9,7 @@ from typing import Any
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.decode import check_image, decode_audio, decode_image, image_size
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
-from hotlap.pack.sources.read import inside, read_file, relative, stamp
+from hotlap.pack.sources.read import inside, read_file, stamp
 from hotlap.records.errors import HotlapError
 
 __all__ = ["FileSource", "ImageReader", "all_one_size", "check_names", "is_encoded", "names_to_numbers"]
@@ -80,7 +80,7 @@ class FileSource:
                  options: SourceOptions) -> None:  # fmt: skip
         if not names:
             raise HotlapError(f"No files to pack in {root}.", f"Known suffixes: {' '.join((*IMAGES, *AUDIO))}")
-        self._root, self._names, self._columns = root, [relative(root, name) for name in names], columns
+        self._root, self._names, self._columns = root, names, columns
         check_names(root, self._names)
         self._seen: dict[str, int] = {}
         for index, name in enumerate(self._names):

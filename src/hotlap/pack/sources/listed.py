@@ -6,11 +6,10 @@ import json
 import os
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote
 
 from hotlap.pack.sources.files import FileSource, names_to_numbers
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
-from hotlap.pack.sources.read import is_url, list_folder, read_file
+from hotlap.pack.sources.read import is_url, list_folder, named, read_file
 from hotlap.records.errors import HotlapError
 
 __all__ = ["file_folder", "file_list", "identity_json", "protocol"]
@@ -78,9 +77,7 @@ def file_list(path: str, options: SourceOptions) -> FileSource:
             raise HotlapError(f"{path}:{number} has {has} label, line {first} has {had} label.",
                               "Give each line a label, or none.")  # fmt: skip
     root = options.root or _beside(path)
-    if root.startswith("http"):
-        names = [unquote(name) for name in names]  # as the server's own lists have them, or as they are
-    return _labelled(root, names, labels, options)
+    return _labelled(root, named(root, names), labels, options)
 
 
 def protocol(path: str, lines: list[list[str]], options: SourceOptions) -> FileSource:
@@ -97,7 +94,7 @@ def protocol(path: str, lines: list[list[str]], options: SourceOptions) -> FileS
     attacks, attack_names = names_to_numbers([line[3] for line in lines])
     genuine = [int(line[4] == "bonafide") for line in lines]
     columns: dict[str, Any] = {"label": genuine, "speaker": speakers, "attack": attacks}
-    source = FileSource(root, [f"{prefix}{line[1]}.flac" for line in lines], columns, options)
+    source = FileSource(root, named(root, (f"{prefix}{line[1]}.flac" for line in lines)), columns, options)
     source.metadata |= {"classes": ["spoof", "bonafide"], "speakers": speaker_names, "attacks": attack_names}
     return source
 
@@ -117,7 +114,7 @@ def identity_json(path: str, found: dict[str, list[str]], options: SourceOptions
             f"If that is right: --root {os.path.normpath(os.path.join(root, *['..'] * climbs))}",
         )
     base = os.path.relpath(_beside(path), root) if not is_url(root) else ""
-    names = [os.path.normpath(os.path.join(base, n)) for n in names]
+    names = named(root, (os.path.normpath(os.path.join(base, n)) for n in names))
     source = _labelled(root, names, labels, options)
     pairs = Path(path).with_name(Path(path).name.replace("dataset_infor", "twin_pairs_infor"))
     if pairs != Path(path) and pairs.exists():

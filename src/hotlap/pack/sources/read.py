@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote
@@ -12,7 +12,18 @@ from urllib.parse import quote, unquote
 from hotlap.pack.sources.contract import BadRow
 from hotlap.records.errors import HotlapError
 
-__all__ = ["NETWORK", "inside", "is_url", "leads_out", "list_all", "list_folder", "read_file", "relative", "stamp"]
+__all__ = [
+    "NETWORK",
+    "inside",
+    "is_url",
+    "leads_out",
+    "list_all",
+    "list_folder",
+    "named",
+    "read_file",
+    "reason",
+    "stamp",
+]
 
 NETWORK = "If the network failed, run the same command again."
 
@@ -34,10 +45,12 @@ def _fsspec() -> Any:
     return fsspec
 
 
-def _reason(err: Exception) -> str:
+def reason(err: Exception) -> str:
+    """Why something failed, to follow "cannot be read: "."""
     if isinstance(err, FileNotFoundError):  # fsspec's have the address alone
         return "it is not there"
-    return str(err).rstrip(".") or type(err).__name__
+    said = str(err).rstrip(".")  # of aiohttp's errors, strerror is less than that
+    return (err.strerror if isinstance(err, OSError) and said.startswith("[Errno ") else said) or type(err).__name__
 
 
 def read_file(path: str) -> bytes:
@@ -49,7 +62,7 @@ def read_file(path: str) -> bytes:
         except HotlapError:
             raise
         except Exception as err:  # each of fsspec's systems has errors of its own; aiohttp's are no OSError
-            raise BadRow(f"{path} cannot be read: {_reason(err)}.", NETWORK) from err
+            raise BadRow(f"{path} cannot be read: {reason(err)}.", NETWORK) from err
     else:
         content = _read_local(path)
     if not content:
@@ -57,12 +70,17 @@ def read_file(path: str) -> bytes:
     return content
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Opening a pipe otherwise waits for its writer for ever."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _read_local(path: str) -> bytes:
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe waits for its writer for ever
-            raise BadRow(f"{path} is no file (a folder, pipe, socket or device).")
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
             before = os.fstat(file.fileno())
+            if not stat.S_ISREG(before.st_mode):
+                raise BadRow(f"{path} is no file (a pipe, socket or device).")
             content = file.read()
             after = os.stat(path)
     except OSError as err:
@@ -78,13 +96,18 @@ def leads_out(name: str) -> bool:
     return name.startswith("/") or ".." in name.split("/")
 
 
-def relative(root: str, name: str) -> str:
-    """``name`` as seen from ``root`` where it is the absolute name of something below it; else as it is."""
-    if name.startswith("/") and not is_url(root):
-        for base in (os.path.abspath(root), os.path.realpath(root)):
-            if Path(os.path.normpath(name)).is_relative_to(base):
-                return os.path.relpath(name, base)
-    return name
+def named(root: str, names: Iterable[str]) -> list[str]:
+    """Names as a document has them, as :func:`inside` takes them: a server's ``%20`` is a space, and the absolute name
+    of something below ``root`` leads there."""
+    if is_url(root):
+        return [unquote(name) if _is_http(root) else name for name in names]
+    bases = (os.path.abspath(root), os.path.realpath(root))
+
+    def below(name: str) -> str:
+        path = Path(os.path.normpath(name))
+        return next((os.path.relpath(name, base) for base in bases if path.is_relative_to(base)), name)
+
+    return [below(name) if name.startswith("/") else name for name in names]
 
 
 def inside(root: str, name: str) -> str:
@@ -126,15 +149,10 @@ def _files(folder: str, chain: frozenset[str]) -> Iterator[os.DirEntry[str]]:
             yield from _files(entry.path, chain | {real})
 
 
-def _list_here(root: str, every_kind: bool) -> list[str]:
+def _list_here(root: str) -> list[str]:
     if not Path(root).is_dir():
         raise HotlapError(f"{root} is not a folder.", "Name a folder, a file, or a URL.")
-    found = []
-    for entry in _files(root, frozenset((os.path.realpath(root),))):
-        if not every_kind and not entry.is_file() and os.path.exists(entry.path):
-            raise HotlapError(f"{entry.path} is no file (a pipe, socket or device).", "Move it away, or remove it.")
-        found.append(os.path.relpath(entry.path, root))
-    return found
+    return [os.path.relpath(entry.path, root) for entry in _files(root, frozenset((os.path.realpath(root),)))]
 
 
 def _lists_at_once(system: Any) -> bool:
@@ -153,18 +171,24 @@ def _walk(system: Any, folder: str) -> Iterator[str]:
         entries = system.ls(folder, detail=True)
     except Exception as err:  # as in read_file
         raise _not_listed(system.unstrip_protocol(folder), err) from err
+    place = folder.rstrip("/")
     for entry in entries:
         path = str(entry["name"])
-        below = path[len(folder.rstrip("/")) :].strip("/")
+        below = path[len(place) :]
+        if _is_http(place):  # a server's page has links to itself, too, and to itself sorted (?C=N;O=D)
+            parts = [part for part in below.split("/") if part not in ("", ".")]
+            if not parts or "?" in below:
+                continue
+            path = "/".join([place, *parts]) + "/" * below.endswith("/")
         if entry["type"] != "directory":
             yield path
-        elif below and "?" not in below and not {".", ".."} & set(below.split("/")):  # links of a server's page
+        elif below.strip("/") and ".." not in below.split("/"):
             yield from _walk(system, path)
 
 
 def _not_listed(place: str, err: Exception) -> HotlapError:
     hint = f"Is the address right, and fsspec's package for it installed? {NETWORK}"
-    return HotlapError(f"{place} cannot be listed: {_reason(err)}.", hint)
+    return HotlapError(f"{place} cannot be listed: {reason(err)}.", hint)
 
 
 def _list_url(root: str) -> list[str]:
@@ -178,9 +202,7 @@ def _list_url(root: str) -> list[str]:
     except Exception as err:  # as in read_file
         raise _not_listed(root, err) from err
     names = [str(path)[len(base) :].lstrip("/") for path in found]
-    if _is_http(root):  # a server's page of a folder has links that sort it (?C=N;O=D)
-        names = [unquote(name) for name in names if "?" not in name]
-    return names
+    return list({unquote(name) for name in names}) if _is_http(root) else names
 
 
 def list_all(root: str) -> list[str]:
@@ -188,7 +210,7 @@ def list_all(root: str) -> list[str]:
 
     As in :func:`list_folder`, they are what :func:`inside` takes: a server's ``%20`` is a space.
     """
-    return sorted(_list_url(root) if is_url(root) else _list_here(root, every_kind=False))
+    return sorted(_list_url(root) if is_url(root) else _list_here(root))
 
 
 def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
@@ -196,5 +218,5 @@ def list_folder(root: str, suffixes: tuple[str, ...]) -> list[str]:
 
     A pipe or device of such a name is among them: as a row that cannot be packed.
     """
-    names = _list_url(root) if is_url(root) else _list_here(root, every_kind=True)
+    names = _list_url(root) if is_url(root) else _list_here(root)
     return sorted(n for n in names if n.lower().endswith(suffixes) and not PurePosixPath(n).name.startswith("."))
