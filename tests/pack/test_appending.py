@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pack_support import Rows, jpeg
 
 from hotlap.cli.main import main
-from hotlap.pack import Pack, PackSettings, pack
+from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
 from hotlap.records.errors import HotlapError
 
 
@@ -60,7 +63,6 @@ def test_images_are_not_stretched_unasked(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_recordings_are_as_the_packs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import numpy as np
     import soundfile
 
     for name in ("a", "b"):
@@ -80,3 +82,50 @@ def test_there_is_no_pack_to_append_to(tmp_path: Path) -> None:
         with pytest.raises(HotlapError, match=r"is no pack: there is nothing to append to\. Leave --append out"):
             pack(Rows([{"x": 1}]), target, PackSettings(append=True))
         assert list(tmp_path.rglob("*")) == before
+
+
+def test_whoever_resizes_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, more = folder_of(tmp_path / "first", (32, 24)), folder_of(tmp_path / "more", (40, 40))
+    pack(open_source(str(first), SourceOptions(size=(16, 12))), tmp_path / "p")
+    assert run(more, tmp_path / "p", "--append") == 0
+    assert Pack(tmp_path / "p").row(1)["image"].shape == (3, 16, 12)
+    np.save(tmp_path / "x.npy", np.zeros((2, 3, 24, 32), np.uint8))
+    assert run(tmp_path / "x.npy", tmp_path / "q", "--size", "8x8") == 2
+    assert "--size resizes images, and" in capsys.readouterr().err and not (tmp_path / "q").exists()
+    assert run(tmp_path / "x.npy", tmp_path / "q") == 0
+    assert "resized_to" not in Pack(tmp_path / "q").metadata
+
+
+def test_bytes_are_no_encoded_images(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"x": [b"1", b"2"]}), tmp_path / "a.parquet")
+    assert run(tmp_path / "a.parquet", tmp_path / "p") == 0
+    assert run(tmp_path / "a.parquet", tmp_path / "p", "--append", "--store", "raw") == 0
+    assert Pack(tmp_path / "p").texts("x") == [b"1", b"2"] * 2
+
+
+def test_encoded_images_beside_decoded_recordings(tmp_path: Path) -> None:
+    import soundfile
+
+    out = io.BytesIO()
+    soundfile.write(out, np.zeros(50, np.int16), 8000, format="WAV")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name, content in (("0.jpg", jpeg(0)), ("0.wav", out.getvalue()), ("1.jpg", jpeg(1, (20, 20))),
+                              ("1.wav", out.getvalue())):  # fmt: skip
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    for option in ([], ["--append"]):
+        assert run(tmp_path / "a.tar", tmp_path / "p", *option) == 0
+    assert {c.name: c.kind for c in Pack(tmp_path / "p").manifest.columns}.items() >= {
+        ("image", "bytes"),
+        ("audio", "ragged"),
+    }
+
+
+def test_a_column_that_is_to_vary_is_one_of_the_rows(tmp_path: Path) -> None:
+    source = Rows([{"x": 1}])
+    pack(source, tmp_path / "p")
+    with pytest.raises(HotlapError, match=r"--ragged y: the columns are x\."):
+        pack(source, tmp_path / "p", PackSettings(append=True, ragged=frozenset({"y"})))
+    assert len(Pack(tmp_path / "p")) == 1

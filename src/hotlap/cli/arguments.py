@@ -23,6 +23,7 @@ __all__ = [
     "duration",
     "measuring_options",
     "named",
+    "named_path",
     "positive",
     "share",
 ]
@@ -60,6 +61,11 @@ def named(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty; is a variable of your shell unset?")
     return text
+
+
+def named_path(text: str) -> Path:
+    """A path that is not empty."""
+    return Path(named(text))
 
 
 def share(text: str) -> float:
@@ -132,7 +138,7 @@ def check_json_folder(file: Path | None, option: str = "--json") -> None:
     if file is not None and not file.absolute().parent.is_dir():
         raise HotlapError(f"The folder of {option} {file} does not exist.", "Make it first.", EXIT_USAGE)
     try:
-        if file is not None:  # permissions do not say it all: /proc takes no file, nor does a disk that is full
+        if file is not None:  # permissions do not say it all: /proc takes no file
             tempfile.TemporaryFile(dir=file.absolute().parent).close()
     except OSError as err:
         what = f"{option} {file} could not be written: {err.strerror}."

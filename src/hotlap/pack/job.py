@@ -13,11 +13,13 @@ from hotlap.pack.manifest import LEFT_OUT, MANIFEST, WORK, Manifest, Part, read_
 from hotlap.pack.schema import Column
 from hotlap.records.errors import HotlapError
 
-__all__ = ["PLAN", "Job", "Planned", "conclude", "discard", "finished", "remove_notes", "save_finished"]
+__all__ = ["PLAN", "Done", "Job", "Planned", "conclude", "discard", "finished", "remove_notes", "save_finished"]
 
 PLAN = f"{WORK}/plan.json"
 Planned = tuple[str, int, int]
 """A part to be written: its file, the first of its rows, and the row behind the last."""
+Done = dict[str, tuple[Part, list[tuple[str, str]]]]
+"""Parts that are whole: file -> (table, rows left out)."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +42,21 @@ class Job:
     def work(self) -> Path:
         return self.folder / WORK
 
+    def note(self, file: str) -> Path:
+        """Says that the part ``file`` is whole."""
+        return self.work / f"{file}.json"
 
-def save_finished(job_folder: Path, part: Part, left_out: Sequence[tuple[str, str]]) -> None:
+
+def save_finished(job: Job, part: Part, left_out: Sequence[tuple[str, str]]) -> None:
     """Note that a part is whole."""
-    path = job_folder / WORK / f"{part.file}.json"
-    write_json(path, {"part": part.to_json(), "left_out": list(left_out)})
+    write_json(job.note(part.file), {"part": part.to_json(), "left_out": list(left_out)})
 
 
-def finished(job: Job) -> dict[str, tuple[Part, list[tuple[str, str]]]]:
-    """Parts that are whole, from this run or an earlier one: file -> (table, rows left out)."""
+def finished(job: Job) -> Done:
+    """Parts that are whole, from this run or an earlier one."""
     done = {}
     for file, _, _ in job.parts:
-        note = job.work / f"{file}.json"
+        note = job.note(file)
         if note.exists():
             found = read_json(note)
             part = Part.from_json(found["part"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ __all__ = [
     "Damaged",
     "Manifest",
     "Part",
+    "part_file",
+    "part_number",
     "read_json",
     "read_manifest",
     "write_json",
@@ -63,6 +66,17 @@ class Chunk:
 
     def to_json(self) -> list[Any]:
         return [self.start, self.end, self.rows, self.crc, self.data]
+
+
+def part_file(number: int) -> str:
+    """The name of a part's Arrow file."""
+    return f"part-{number:05d}.arrow"
+
+
+def part_number(file: str) -> int | None:
+    """Of a part's Arrow file or its lengths; None: another file."""
+    found = re.fullmatch(r"part-(\d{5,})\.(arrow|lengths)", file)
+    return int(found[1]) if found else None
 
 
 @dataclass(frozen=True)

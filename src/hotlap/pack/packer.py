@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from hotlap.pack.appending import appended_pack
+from hotlap.pack.appending import check_pack
 from hotlap.pack.helpers import pack_together
-from hotlap.pack.job import Job, Planned, conclude, discard, finished, save_finished
+from hotlap.pack.job import Job, Planned, conclude, discard, save_finished
 from hotlap.pack.lock import locked
 from hotlap.pack.manifest import Manifest
 from hotlap.pack.part_writer import PartWriter
-from hotlap.pack.plan_parts import PackSettings, plan_job, reason_of
+from hotlap.pack.plan_parts import PackSettings, cannot_pack, plan_job, reason_of
 from hotlap.pack.sources.contract import Source
 from hotlap.records.errors import HotlapError
 
@@ -36,12 +36,11 @@ def pack(source: Source, folder: str | Path, settings: PackSettings | None = Non
         raise HotlapError(f"on_error is {settings.on_error!r}; it is stop or quarantine.", exit_code=2)
     target = Path(folder)
     if settings.append:
-        appended_pack(target)  # before anything is made there
+        check_pack(target)  # before anything is made there
     is_new = not target.exists()
     try:
         with locked(target):
-            job = plan_job(source, target, settings)
-            done = finished(job)
+            job, done = plan_job(source, target, settings)
             rows_done = sum(b - a for file, a, b in job.parts if file in done)
             report = _reporter(progress, rows_done, len(source))
             todo = [p for p in job.parts if p[0] not in done]
@@ -87,17 +86,15 @@ def _pack_part(source: Source, job: Job, part: Planned, settings: PackSettings,
             try:
                 values = writer.fit(source.row(index))
             except Exception as err:
-                reason = reason_of(err)
                 if settings.on_error == "stop":
-                    hint = "Leave such rows out with --on-error quarantine."
-                    raise HotlapError(f"Cannot pack {source.name(index)}: {reason}", hint) from err
-                left_out.append((source.name(index), reason))
+                    raise cannot_pack(source, index, err) from err
+                left_out.append((source.name(index), reason_of(err)))
             else:
                 writer.add(values)
             if (index - first) % _EVERY == 0:
                 report(index - first)
         table = writer.finish()
-    save_finished(job.folder, table, left_out)
+    save_finished(job, table, left_out)
     report(behind - first)
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hotlap.pack.job import PLAN, Job, discard, finished, remove_notes
-from hotlap.pack.manifest import MANIFEST, Manifest, read_json, read_manifest, write_json
+from hotlap.pack.job import PLAN, Done, Job, discard, finished, remove_notes
+from hotlap.pack.manifest import MANIFEST, Manifest, part_file, part_number, read_json, read_manifest, write_json
 from hotlap.pack.schema import columns_of, schema_from_json
 from hotlap.pack.sources.contract import Source
+from hotlap.pack.sources.options import LAYOUT, RESIZED, STORE
 from hotlap.records.errors import HotlapError
 
-__all__ = ["PackSettings", "plan_job", "reason_of"]
+__all__ = ["PackSettings", "cannot_pack", "plan_job", "reason_of"]
 
 PART_BYTES = 256 << 20
 """Target size of a part: what a kill costs, and what one file of a copy is."""
@@ -46,6 +46,12 @@ def reason_of(err: Exception) -> str:
     return f"{type(err).__name__}: {text}" if text else type(err).__name__
 
 
+def cannot_pack(source: Source, index: int, err: Exception) -> HotlapError:
+    """The error that stops at a row."""
+    hint = "Leave such rows out with --on-error quarantine."
+    return HotlapError(f"Cannot pack {source.name(index)}: {reason_of(err)}", hint)
+
+
 def _telling_row(source: Source, settings: PackSettings) -> dict[str, Any]:
     """The first row from which the columns can be told: of an empty list neither type nor shape are known."""
     last: Exception | None = None
@@ -56,8 +62,7 @@ def _telling_row(source: Source, settings: PackSettings) -> dict[str, Any]:
         except Exception as err:
             last = err
             if settings.on_error == "stop":
-                hint = "Leave such rows out with --on-error quarantine."
-                raise HotlapError(f"Cannot pack {source.name(index)}: {reason_of(err)}", hint) from err
+                raise cannot_pack(source, index, err) from err
         else:
             if not any(tuple(getattr(value, "shape", ())) == (0,) for value in row.values()):
                 return row
@@ -80,7 +85,7 @@ def _row_bytes(row: dict[str, Any]) -> int:
 
 def _check_meaning(before: dict[str, Any], now: dict[str, Any]) -> None:
     """What numbers in the columns mean (classes, speakers) has to be the same in what is appended."""
-    for key in sorted(before.keys() & now.keys() - {"source"}):
+    for key in sorted(before.keys() & now.keys() - {"source", STORE, LAYOUT, RESIZED}):
         if before[key] != now[key]:
             raise HotlapError(
                 f"The pack's {key} are {_brief(before[key])}, those of the source {_brief(now[key])}: the same number "
@@ -93,8 +98,8 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
-    """Columns and parts of this packing; those of the interrupted one where there is one."""
+def plan_job(source: Source, folder: Path, settings: PackSettings) -> tuple[Job, Done]:
+    """Columns and parts of this packing; those of the interrupted one where there is one, and what of it is done."""
     before = read_manifest(folder) if settings.append else None
     if before is None and (folder / MANIFEST).exists():
         raise HotlapError(f"{folder} is a pack already.", "Add to it with --append, or choose another folder.")
@@ -103,23 +108,27 @@ def plan_job(source: Source, folder: Path, settings: PackSettings) -> Job:
     if before is not None:
         _check_meaning(before.metadata, source.metadata)
     same: list[Any] = [source.fingerprint(), sorted(settings.ragged), settings.append]
-    job = _interrupted(folder, same, before, settings)
-    if job is not None:
-        return job
+    interrupted = _interrupted(folder, same, before, settings)
+    if interrupted is not None:
+        return interrupted
     if before is not None:
         _remove_unlisted(folder, before)
     row = _telling_row(source, settings)
-    columns = before.columns if before else columns_of(row, source.ragged, settings.ragged)
+    if unknown := sorted(settings.ragged - row.keys()):
+        raise HotlapError(f"--ragged {unknown[0]}: the columns are {', '.join(row)}.", "Name one of them.", exit_code=2)
+    columns = before.columns if before else columns_of(row, source.ragged | settings.ragged)
     per_part = max(1, min(settings.part_bytes // _row_bytes(row), -(-len(source) // (4 * settings.processes))))
     first = _first_free(before) if before else 0
     starts = range(0, len(source), per_part)
-    parts = [(f"part-{first + n:05d}.arrow", at, min(at + per_part, len(source))) for n, at in enumerate(starts)]
+    parts = [(part_file(first + n), at, min(at + per_part, len(source))) for n, at in enumerate(starts)]
     job = Job(folder, columns, parts, before, same[0])
     write_json(job.plan, {"same": same, "columns": [c.to_json() for c in columns], "parts": parts})
-    return job
+    return job, {}
 
 
-def _interrupted(folder: Path, same: list[Any], before: Manifest | None, settings: PackSettings) -> Job | None:
+def _interrupted(
+    folder: Path, same: list[Any], before: Manifest | None, settings: PackSettings
+) -> tuple[Job, Done] | None:
     """The packing that was interrupted here, to go on with; None where there is none, or nothing of it is left."""
     if not (folder / PLAN).exists():
         return None
@@ -139,10 +148,11 @@ def _interrupted(folder: Path, same: list[Any], before: Manifest | None, setting
             raise _another(job, found["same"][0] == same[0])
         discard(job)
         return None
-    for file, (_, left_out) in done.items():
-        if left_out and settings.on_error == "stop":  # it is to stop at these rows, which were left out before
-            (job.work / f"{file}.json").unlink()
-    return job
+    if settings.on_error == "stop":  # it is to stop at rows that were left out before
+        for file in [file for file, (_, left_out) in done.items() if left_out]:
+            job.note(file).unlink()
+            del done[file]
+    return job, done
 
 
 def _another(job: Job, is_same_source: bool) -> HotlapError:
@@ -155,12 +165,13 @@ def _another(job: Job, is_same_source: bool) -> HotlapError:
 
 def _first_free(before: Manifest) -> int:
     """The number of the first part that is appended."""
-    return 1 + max((int(p.file[5:-6]) for p in before.parts), default=-1)
+    return 1 + max((part_number(part.file) or 0 for part in before.parts), default=-1)
 
 
 def _remove_unlisted(folder: Path, before: Manifest) -> None:
     """Parts of an append that was given up: behind the pack's own, and in no manifest."""
+    first = _first_free(before)
     for path in folder.glob("part-*"):
-        number = re.fullmatch(r"part-(\d{5,})\.(arrow|lengths)", path.name)
-        if number and int(number[1]) >= _first_free(before):
+        number = part_number(path.name)
+        if number is not None and number >= first:
             path.unlink()

@@ -89,13 +89,11 @@ def column_of(name: str, value: Any, ragged: bool = False) -> Column:
     return Column(name, "ragged" if ragged else "tensor", array.dtype.name, shape)
 
 
-def columns_of(row: dict[str, Any], ragged: frozenset[str], asked: frozenset[str]) -> tuple[Column, ...]:
-    """The columns of a first row. Its ``ragged`` ones vary in length as the source has it, others as was ``asked``."""
+def columns_of(row: dict[str, Any], ragged: frozenset[str]) -> tuple[Column, ...]:
+    """The columns of a first row; the ``ragged`` ones vary in length."""
     if not row:
         raise HotlapError("The rows have no columns: there is nothing to pack.", "Return a value for each row.")
-    if unknown := sorted(asked - row.keys()):
-        raise HotlapError(f"--ragged {unknown[0]}: the columns are {', '.join(row)}.", "Name one of them.", exit_code=2)
-    return tuple(column_of(name, value, name in ragged | asked) for name, value in row.items())
+    return tuple(column_of(name, value, name in ragged) for name, value in row.items())
 
 
 def to_row(column: Column, value: Any) -> np.ndarray[Any, Any] | bytes:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hotlap.cli.arguments import duration, named, positive
+from hotlap.cli.arguments import duration, named, named_path, positive
 from hotlap.cli.show import console
 from hotlap.machine.limits import usable_cores
 from hotlap.report import units
@@ -31,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap pack``."""
     parser.description = (__doc__ or "").strip()
     parser.add_argument("source", metavar="SRC", type=named, help="what to pack; or: inspect, verify, bench")
-    parser.add_argument("target", metavar="DST", help="the pack's folder", type=lambda text: Path(named(text)))
+    parser.add_argument("target", metavar="DST", help="the pack's folder", type=named_path)
     what = parser.add_argument_group("packing")
     what.add_argument("--root", metavar="DIR", help="folder or URL that names in a list are relative to")
     what.add_argument("--store", choices=("auto", "raw", "encoded"), default="auto",
@@ -75,7 +74,8 @@ def bar() -> Progress:
 
 def _pack(args: argparse.Namespace) -> int:
     from hotlap.pack import PackSettings, SourceOptions, open_source, pack
-    from hotlap.pack.appending import RESIZED, options_as_packed
+    from hotlap.pack.appending import options_as_packed
+    from hotlap.pack.manifest import LEFT_OUT
 
     processes = usable_cores() if args.processes is None else args.processes
     settings = PackSettings(processes=processes, on_error=args.on_error, append=args.append,
@@ -84,8 +84,6 @@ def _pack(args: argparse.Namespace) -> int:
     if args.append:
         options = options_as_packed(args.target, options, args.rows)
     source = open_source(args.source, options)
-    if options.size is not None:
-        source.metadata[RESIZED] = f"{options.size[0]}x{options.size[1]}"
     with bar() as shown:
         task = shown.add_task("packing", total=len(source), rate="")
 
@@ -98,7 +96,7 @@ def _pack(args: argparse.Namespace) -> int:
     out = console(stderr=False)
     out.print(f"{args.target}: {units.count(manifest.rows)} rows, {units.bytes_(size)}", markup=False, soft_wrap=True)
     if manifest.left_out:
-        out.print(f"left out: {units.count(manifest.left_out)} (listed in {args.target / 'left_out.jsonl'})",
+        out.print(f"left out: {units.count(manifest.left_out)} (listed in {args.target / LEFT_OUT})",
                   markup=False, soft_wrap=True)  # fmt: skip
     return 0
 

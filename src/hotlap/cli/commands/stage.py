@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from hotlap.cli.arguments import named
+from hotlap.cli.arguments import named, named_path
 from hotlap.cli.commands.pack import bar
 from hotlap.cli.show import console
 from hotlap.pack.staging import stage
@@ -20,8 +19,7 @@ TAKES_COMMAND = False
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap stage``."""
     parser.add_argument("source", metavar="SRC", type=named, help="a folder (a pack or any other), a file, or a URL")
-    parser.add_argument("target", metavar="DST", help="the folder to copy into",
-                        type=lambda text: Path(named(text)))  # fmt: skip
+    parser.add_argument("target", metavar="DST", help="the folder to copy into", type=named_path)
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from hotlap.pack.sources.contract import BadRow, Source
-from hotlap.pack.sources.options import SourceOptions
+from hotlap.pack.sources.options import RESIZED, SourceOptions
 from hotlap.pack.sources.read import is_url, read_file
 from hotlap.records.errors import HotlapError
 
@@ -21,6 +21,13 @@ _RECORDS = (".tar", ".rec", ".parquet")
 def open_source(spec: str, options: SourceOptions | None = None) -> Source:
     """``spec``: a folder, a list, ``.npy .npz .pt .json .tar .rec .parquet``, ``hf:NAME``, or ``module:Dataset``."""
     options = options or SourceOptions()
+    source = _open(spec, options)
+    if options.size is not None and RESIZED not in source.metadata:
+        raise HotlapError(f"--size resizes images, and {spec} has none.", "Leave it out.", exit_code=2)
+    return source
+
+
+def _open(spec: str, options: SourceOptions) -> Source:
     name = spec.lower()
     if options.root is not None and not name.endswith((*_LISTS, ".json")):
         raise HotlapError(f"--root is where the names in a list lie, and {spec} is no list.", "Leave it out.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.decode import check_image, decode_audio, decode_image, image_size
-from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
+from hotlap.pack.sources.options import AUDIO, IMAGES, LAYOUT, RESIZED, STORE, SourceOptions
 from hotlap.pack.sources.read import inside, read_file, stamp
 from hotlap.records.errors import HotlapError
 
@@ -28,6 +28,14 @@ class ImageReader:
     def mark(self) -> str:
         """For fingerprints: what it makes of a file."""
         return f"{self.encoded} {self.size} {self._interleaved}"
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """How a pack holds the images: what is appended has to be read in the same way."""
+        if self.encoded:
+            return {STORE: "encoded"}
+        resized = {RESIZED: f"{self.size[0]}x{self.size[1]}"} if self.size else {}
+        return {STORE: "raw", LAYOUT: "interleaved" if self._interleaved else "planar", **resized}
 
     def __call__(self, content: bytes) -> dict[str, Any]:
         if self.encoded:
@@ -89,10 +97,12 @@ class FileSource:
         self.ragged: frozenset[str] = frozenset()
         if self._names[0].lower().endswith(AUDIO):
             self._reader: Callable[[bytes], dict[str, Any]] = self._encoded_audio
+            self.metadata[STORE] = "encoded" if options.store == "encoded" else "raw"
             if options.store != "encoded":
                 self._reader, self.ragged = self._audio, frozenset({"audio"})
         else:
-            self._reader = ImageReader(is_encoded(options, self._content, len(self._names)), options)
+            self._reader = image = ImageReader(is_encoded(options, self._content, len(self._names)), options)
+            self.metadata |= image.metadata
 
     def __len__(self) -> int:
         return len(self._names)

@@ -42,6 +42,8 @@ class HubSource:
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: self._file(data[i][first]) or b"", len(data))
         self._image = ImageReader(encoded, options)
+        if first is not None:
+            self.metadata |= self._image.metadata
 
     @staticmethod
     def _file(value: Any) -> bytes | None:

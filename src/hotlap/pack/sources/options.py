@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["AUDIO", "IMAGES", "SourceOptions"]
+__all__ = ["AUDIO", "IMAGES", "LAYOUT", "RESIZED", "STORE", "SourceOptions"]
 
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 AUDIO = (".wav", ".flac", ".ogg", ".mp3", ".aiff")
+
+STORE = "store"
+"""Key of a pack's metadata: ``raw`` or ``encoded``, as its images and recordings are; absent where they differ."""
+LAYOUT = "rows"
+"""Key of a pack's metadata: ``planar`` or ``interleaved``, as its decoded images are."""
+RESIZED = "resized_to"
+"""Key of a pack's metadata: ``HEIGHTxWIDTH`` that its images were resized to while packing."""
 
 
 @dataclass(frozen=True)

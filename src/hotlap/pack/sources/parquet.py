@@ -51,6 +51,8 @@ class ParquetSource:
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: image_bytes(self._raw(i)[first]) or b"", total)
         self._image = ImageReader(encoded, options)
+        if first is not None:
+            self.metadata |= self._image.metadata
 
     def __len__(self) -> int:
         return self._total

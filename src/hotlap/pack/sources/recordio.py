@@ -39,6 +39,7 @@ class RecordSource:
             raise HotlapError(f"{path} holds no images.")
         encoded = is_encoded(options, lambda i: self._record(i)[1], len(self._offsets))
         self._image = ImageReader(encoded, options)
+        self.metadata |= self._image.metadata
 
     def _keep_samples(self) -> None:
         """Drop record 0 and the identity records it points to: they carry labels, no image."""

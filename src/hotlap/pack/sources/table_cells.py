@@ -34,8 +34,7 @@ def image_bytes(value: Any) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
-def cell(name: str, value: Any, is_image: bool, image: ImageReader,
-         dtype: np.dtype[Any] | None = None) -> dict[str, Any]:  # fmt: skip
+def cell(name: str, value: Any, is_image: bool, image: ImageReader, dtype: np.dtype[Any] | None) -> dict[str, Any]:
     """One cell. An image keeps its column's name; numbers that lost their type on the way get it back."""
     content = image_bytes(value)
     if is_image:

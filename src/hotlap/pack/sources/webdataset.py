@@ -13,7 +13,7 @@ import numpy as np
 
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.files import ImageReader, check_names, is_encoded
-from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
+from hotlap.pack.sources.options import AUDIO, IMAGES, STORE, SourceOptions
 from hotlap.pack.sources.read import stamp
 from hotlap.records.errors import HotlapError
 
@@ -69,10 +69,15 @@ class TarSource:
             self._seen.setdefault((number, key), index)
         has_images = any(_is(suffix, IMAGES) for _, _, fields in self._rows for suffix in fields)
         self._image = ImageReader(not has_images or is_encoded(options, self._picture, len(self._rows)), options)
-        suffixes = {suffix for _, _, fields in self._rows for suffix in fields}
         self._by_suffix = {known for known in (IMAGES, AUDIO) if self._have_two(known)}
-        if options.store != "encoded":
-            self.ragged = frozenset(self._column(s, AUDIO, "audio") for s in suffixes if _is(s, AUDIO))
+        sounds = {suffix for _, _, fields in self._rows for suffix in fields if _is(suffix, AUDIO)}
+        if has_images:
+            self.metadata |= self._image.metadata
+        store = "encoded" if options.store == "encoded" else "raw"
+        if sounds and self.metadata.setdefault(STORE, store) != store:
+            del self.metadata[STORE]  # encoded images beside decoded recordings
+        if store == "raw":
+            self.ragged = frozenset(self._column(suffix, AUDIO, "audio") for suffix in sounds)
 
     def _have_two(self, known: tuple[str, ...]) -> bool:
         """Whether a row has two files of a kind (an image and its mask): then each has a column of its own."""
