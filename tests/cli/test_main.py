@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.cli.lever_setting import rules_of, setting_lines
+from hotlap.cli.commands.levers import setting_lines
 from hotlap.cli.main import build_parser, main
 from hotlap.lever.registry import levers
 from hotlap.testing.timelines import cpu_machine
@@ -113,7 +113,7 @@ def test_the_page_of_a_lever_says_what_its_setting_may_hold(capsys: pytest.Captu
     assert main(["levers", "autocast"]) == 0
     assert "Setting, in a plan:\n  dtype: bf16 or fp16\n" in capsys.readouterr().out
     for lever in levers().values():
-        known = ", ".join(rules_of(lever)) or "none"
+        known = ", ".join(getattr(lever, "RULES", {})) or "none"
         assert f"known: {known}." in str(lever.check({"?": 1}, cpu_machine(compiler="c++"))), lever.ID
         assert all(line.count(":") == 1 for line in setting_lines(lever)), lever.ID
     assert setting_lines(levers()["loader-workers"])[1] == "prefetch: a whole number from 1 to 64, or null"

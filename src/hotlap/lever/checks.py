@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from hotlap.lever.contract import Setting
 from hotlap.records.machine import Machine
 
-__all__ = ["Rule", "check_max_bytes", "check_setting"]
+__all__ = ["MAX_BYTES", "Rule", "check_max_bytes", "check_setting"]
+
+_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,14 @@ class Rule:
     optional: bool = False
     """True: ``null`` is allowed (the key itself must be there)."""
 
+    def words(self) -> str:
+        """What may stand there, as ``a whole number from 1 to 64, or null``."""
+        bounds = [f" {way} {at:.15g}" for way, at in (("from", self.low), ("to", self.high)) if at is not None]
+        return (" or ".join(self.choices) or _NAMES[self.kind] + "".join(bounds)) + ", or null" * self.optional
 
-_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+MAX_BYTES = {"max_bytes": Rule(int, 1 << 20)}
+"""The rules of a lever whose setting is the memory that it may take."""
 
 
 def check_setting(setting: Setting, rules: Mapping[str, Rule]) -> str | None:
@@ -45,7 +53,7 @@ def check_setting(setting: Setting, rules: Mapping[str, Rule]) -> str | None:
 
 def check_max_bytes(setting: Setting, machine: Machine) -> str | None:
     """For a lever whose setting is the memory that it may take: a MiB or more, and no more than the machine has."""
-    wrong = check_setting(setting, {"max_bytes": Rule(int, 1 << 20)})
+    wrong = check_setting(setting, MAX_BYTES)
     if wrong is None and setting["max_bytes"] > machine.memory_bytes:
         return f"max_bytes is {setting['max_bytes']}, expected at most the machine's {machine.memory_bytes}."
     return wrong

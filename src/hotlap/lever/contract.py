@@ -129,7 +129,9 @@ class Lever(Protocol):
     ``RANKS = True`` (it changes something in trainings of several ranks alone), ``AT_LAUNCH = True`` (its environment
     does everything; ``apply`` only looks whether it took hold), ``ADVICE = True`` (a person has to do it: ``settings``
     always refuses, with what to do and where; a plan may hold it, for the sake of its edits), ``SHARED_CACHE = "NAME"``
-    (the environment variable of a folder whose contents serve any process: all trials of a lap share one).
+    (the environment variable of a folder whose contents serve any process: all trials of a lap share one),
+    ``RULES = {…}`` (what each key of its setting may hold, as :func:`hotlap.lever.checks.check_setting` takes it;
+    without it a setting has no keys).
     """
 
     def evidence(self, findings: Findings) -> Finding | None:

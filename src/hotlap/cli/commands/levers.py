@@ -7,8 +7,8 @@ import inspect
 
 from rich.table import Table
 
-from hotlap.cli.lever_setting import setting_lines
 from hotlap.cli.show import console
+from hotlap.lever.contract import Lever
 from hotlap.lever.registry import lever, levers
 
 NAME = "levers"
@@ -31,7 +31,7 @@ def execute(args: argparse.Namespace) -> int:
         for paragraph in inspect.cleandoc(found.__doc__ or "").split("\n\n"):
             out.print(" ".join(paragraph.split()) + "\n", markup=False)  # wrapped anew, at the terminal's width
         out.print("Setting, in a plan:", markup=False)
-        for line in setting_lines(found):
+        for line in setting_lines(found) or ["{}: it has no keys."]:
             out.print(f"  {line}", markup=False)
         return 0
     table = Table(box=None, pad_edge=False)
@@ -41,3 +41,8 @@ def execute(args: argparse.Namespace) -> int:
         table.add_row(found.ID, found.PRESERVES, (found.__doc__ or "").strip().splitlines()[0])
     out.print(table)
     return 0
+
+
+def setting_lines(lever: Lever) -> list[str]:
+    """What may stand in a lever's setting, a line per key: ``dtype: bf16 or fp16``."""
+    return [f"{key}: {rule.words()}" for key, rule in getattr(lever, "RULES", {}).items()]

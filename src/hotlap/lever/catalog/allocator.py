@@ -36,7 +36,7 @@ CONFLICTS = ("allocator-preload",)
 NUMERIC = True
 PROCESS_WIDE = True
 
-_RULES = {"top_pad_bytes": Rule(int, 0, 1 << 30)}
+RULES = {"top_pad_bytes": Rule(int, 0, 1 << 30)}
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 """Parameters of mallopt, malloc.h of glibc."""
 _LARGEST = 2**31 - 1
@@ -64,7 +64,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """A size; and Linux."""
-    wrong = check_setting(setting, _RULES)
+    wrong = check_setting(setting, RULES)
     if wrong is None and machine.system != "Linux":
         return f"{machine.system} does not use glibc's allocator."
     return wrong

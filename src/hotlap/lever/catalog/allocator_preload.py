@@ -37,7 +37,7 @@ NUMERIC = True
 PROCESS_WIDE = True
 AT_LAUNCH = True
 
-_RULES = {"library": Rule(str)}
+RULES = {"library": Rule(str)}
 _VARIABLE = "LD_PRELOAD"
 
 
@@ -63,7 +63,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """A library that this machine has."""
-    wrong = check_setting(setting, _RULES)
+    wrong = check_setting(setting, RULES)
     if wrong is None and setting["library"] not in machine.allocators:
         known = ", ".join(machine.allocators) or "none"
         return f"library is {setting['library']!r}, which is no allocator found here (found: {known})."

@@ -43,7 +43,7 @@ PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = True
 
-_RULES = {"dtype": Rule(str, choices=("bf16", "fp16"))}
+RULES = {"dtype": Rule(str, choices=("bf16", "fp16"))}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -79,7 +79,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """A type that this machine computes in hardware."""
-    wrong = check_setting(setting, _RULES)
+    wrong = check_setting(setting, RULES)
     if wrong is None and setting["dtype"] == "fp16" and not any(a.fp16 for a in machine.accelerators):
         return "dtype is 'fp16', which needs an accelerator."
     if wrong is None and setting["dtype"] == "bf16" and not (machine.fast_bf16 or machine.fast_bf16_on_cpu):

@@ -43,7 +43,7 @@ PRESERVES = "distribution"
 CONFLICTS = ("loader-workers",)
 NUMERIC = False
 
-_RULES = {"depth": Rule(int, 1, 64)}
+RULES = {"depth": Rule(int, 1, 64)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -75,7 +75,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types and range."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

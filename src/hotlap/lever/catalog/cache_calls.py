@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.checks import check_max_bytes
+from hotlap.lever.checks import MAX_BYTES, check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
@@ -39,6 +39,7 @@ TREATS = ("collate", "augment", "parsed-per-sample", "linear-search")
 PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
+RULES = MAX_BYTES
 
 MOST_BYTES = 1 << 30
 

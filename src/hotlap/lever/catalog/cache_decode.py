@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap.lever.archives import cached_archive, cached_member
-from hotlap.lever.checks import check_max_bytes
+from hotlap.lever.checks import MAX_BYTES, check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
@@ -40,6 +40,7 @@ TREATS = ("decode", "storage-read", "network-storage", "small-files", "whole-fil
 PRESERVES = "bits"
 CONFLICTS = ("mmap-arrays",)
 NUMERIC = False
+RULES = MAX_BYTES
 
 _COPY_FRAC = 0.15
 """What a hit costs of the decoding it replaces (a copy of a 160x160 image against its JPEG decoding), at most."""

@@ -24,7 +24,7 @@ import functools
 import os
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.checks import check_max_bytes
+from hotlap.lever.checks import MAX_BYTES, check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.file_cache import FileCache
@@ -49,6 +49,7 @@ TREATS = (
 PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
+RULES = MAX_BYTES
 
 
 _DRAWN = "they did when drawn twice, or what they come from cannot be watched"

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.checks import check_max_bytes
+from hotlap.lever.checks import MAX_BYTES, check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.frozen_parts import frozen_parts
@@ -44,6 +44,7 @@ TREATS = ("frozen-subnetwork",)
 PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = False
+RULES = MAX_BYTES
 """On a resident batch the network would cost nothing from the second step on, which is no roof of a training."""
 
 

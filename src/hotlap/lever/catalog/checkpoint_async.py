@@ -39,7 +39,7 @@ PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
 
-_RULES = {"pending": Rule(int, 1, 8)}
+RULES = {"pending": Rule(int, 1, 8)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -60,7 +60,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types and range."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

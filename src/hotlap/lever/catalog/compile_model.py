@@ -46,7 +46,7 @@ NUMERIC = True
 SHARED_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """Compiled code is found again by its source: a second start is quicker than the first."""
 
-_RULES = {"mode": Rule(str, choices=("default", "reduce-overhead", "max-autotune")), "dynamic": Rule(bool)}
+RULES = {"mode": Rule(str, choices=("default", "reduce-overhead", "max-autotune")), "dynamic": Rule(bool)}
 """Both may be left out: torch decides then."""
 
 STARTUP_S = 34.0
@@ -85,7 +85,7 @@ def check(setting: Setting, machine: Machine) -> str | None:
     old = next((a for a in machine.accelerators if not a.triton), None)
     if old is not None:
         return f"{old.name} (capability {old.capability}) cannot run Triton, which torch.compile needs: 7.0 or later."
-    wrong = check_setting({"mode": "default", "dynamic": False, **setting}, _RULES)
+    wrong = check_setting({"mode": "default", "dynamic": False, **setting}, RULES)
     if wrong is None and setting.get("mode") == "reduce-overhead" and not machine.has_gpu:
         return "mode is 'reduce-overhead', which needs CUDA graphs, and torch sees no GPU."
     return wrong

@@ -31,7 +31,7 @@ CONFLICTS = ()
 NUMERIC = False
 RANKS = True
 
-_RULES = {"bucket_cap_mb": Rule(int, 1, 4096)}
+RULES = {"bucket_cap_mb": Rule(int, 1, 4096)}
 _MIB = 1 << 20
 _SMALLEST_MIB = 2
 """Below this there are hardly two buckets of any size to choose between."""
@@ -58,7 +58,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """A size."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

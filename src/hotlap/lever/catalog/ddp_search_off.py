@@ -35,7 +35,7 @@ CONFLICTS = ()
 NUMERIC = False
 RANKS = True
 
-_RULES = {"static_graph": Rule(bool)}
+RULES = {"static_graph": Rule(bool)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -56,7 +56,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """One switch."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

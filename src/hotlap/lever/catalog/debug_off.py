@@ -32,7 +32,7 @@ PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = True
 
-_RULES = {"anomaly": Rule(bool), "profiler": Rule(bool)}
+RULES = {"anomaly": Rule(bool), "profiler": Rule(bool)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -53,7 +53,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Two switches."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

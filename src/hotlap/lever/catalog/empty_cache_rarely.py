@@ -36,7 +36,7 @@ PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = True
 
-_RULES = {"steps_between": Rule(int, 1, 1_000_000)}
+RULES = {"steps_between": Rule(int, 1, 1_000_000)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -57,7 +57,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """A number of steps."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -38,7 +38,7 @@ PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
 
-_RULES = {"within_s": Rule(float, 0.01, 3.0)}
+RULES = {"within_s": Rule(float, 0.01, 3.0)}
 _BEFORE = ("rename", "replace", "link", "symlink", "remove", "unlink", "truncate", "_exit")
 """What must not overtake a write that was asked to be on disk."""
 
@@ -63,7 +63,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """A time."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -38,7 +38,7 @@ PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = True
 
-_RULES = {"threshold": Rule(int, 700, 10_000_000), "after_steps": Rule(int, 1, 10_000)}
+RULES = {"threshold": Rule(int, 700, 10_000_000), "after_steps": Rule(int, 1, 10_000)}
 _OLDER = 20
 """Collections of a generation before the next older one is collected too (Python's own: 10)."""
 
@@ -68,7 +68,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types and range."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -47,7 +47,7 @@ CONFLICTS = ("background-fetch",)
 NUMERIC = False
 
 _NONE: Setting = {"workers": 0, "prefetch": None, "torch_threads": None}
-_RULES = {
+RULES = {
     "workers": Rule(int, 0, 256),
     "prefetch": Rule(int, 1, 64, optional=True),
     "torch_threads": Rule(int, 1, 1024, optional=True),
@@ -112,7 +112,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types and ranges. As many workers as the script has are allowed on any machine: only they stay alive."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -35,7 +35,7 @@ PRESERVES = "bits"
 CONFLICTS = ("cache-decode",)
 NUMERIC = False
 
-_RULES = {"min_bytes": Rule(int, 4096)}
+RULES = {"min_bytes": Rule(int, 4096)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -57,7 +57,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types and range."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -36,7 +36,7 @@ PRESERVES = "maths"
 CONFLICTS = ("channels-last",)
 NUMERIC = True
 
-_RULES = {"impl": Rule(str, choices=("fused", "foreach"))}
+RULES = {"impl": Rule(str, choices=("fused", "foreach"))}
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
 _PLAIN_RATE = ("Adam", "AdamW")
 """Their foreach form takes no learning rate that is a tensor, unless they are capturable."""
@@ -75,7 +75,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """fused or foreach."""
-    return check_setting(setting, _RULES)
+    return check_setting(setting, RULES)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -41,7 +41,7 @@ NUMERIC = False
 DEVICE = "cuda"
 IDLE_ON_CPU = True
 
-_RULES = {"non_blocking": Rule(bool)}
+RULES = {"non_blocking": Rule(bool)}
 _COPIES = re.compile(r"\.(to|cuda)\(")
 
 
@@ -76,7 +76,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """True or false; and an accelerator."""
-    return check_setting(setting, _RULES) or _impossible(machine)
+    return check_setting(setting, RULES) or _impossible(machine)
 
 
 def environment(setting: Setting) -> dict[str, str]:

@@ -45,7 +45,7 @@ PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = True
 
-_RULES = {"dtype": Rule(str, choices=("bf16", "fp16", "fp32")), "channels_last": Rule(bool)}
+RULES = {"dtype": Rule(str, choices=("bf16", "fp16", "fp32")), "channels_last": Rule(bool)}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -83,7 +83,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """A type that this machine computes in hardware."""
-    wrong = check_setting(setting, _RULES)
+    wrong = check_setting(setting, RULES)
     if wrong is None and setting["dtype"] == "bf16" and not machine.fast_bf16:
         return "dtype is 'bf16', which this machine does not compute in hardware."
     if wrong is None and setting["dtype"] == "fp16" and not any(a.fp16 for a in machine.accelerators):

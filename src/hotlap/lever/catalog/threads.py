@@ -38,7 +38,7 @@ PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = True
 
-_RULES = {"torch_threads": Rule(int, 1, 1024), "passive": Rule(bool)}
+RULES = {"torch_threads": Rule(int, 1, 1024), "passive": Rule(bool)}
 _POLICY = "OMP_WAIT_POLICY"
 _CALL = "set_num_threads"
 _VARIABLES = re.compile(r"\b(?:OMP|MKL)_NUM_THREADS\b")
@@ -74,7 +74,7 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 
 def check(setting: Setting, machine: Machine) -> str | None:
     """Types, and no more threads than cores."""
-    wrong = check_setting(setting, _RULES)
+    wrong = check_setting(setting, RULES)
     if wrong is None and setting["torch_threads"] > machine.cores:
         return f"torch_threads is {setting['torch_threads']}, expected at most {machine.cores}, the cores here."
     return wrong
