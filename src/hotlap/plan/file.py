@@ -77,11 +77,14 @@ def _place(what: str, text: str, name: str) -> str:
     return f"{name}:{line}: {what}" if line else f"{name}: {what}"
 
 
-def validate(plan: Plan, machine: Machine) -> None:
-    """Check each move against its lever and this machine. Raises HotlapError that names ``$.moves[i]``."""
+def validate(plan: Plan, machine: Machine, at: str = "$") -> None:
+    """Check each move against its lever and this machine. Raises HotlapError that names ``$.moves[i]``.
+
+    ``at``: where the plan stands in its document.
+    """
     known = levers()
     for index, move in enumerate(plan.moves):
-        here = f"$.moves[{index}]"
+        here = f"{at}.moves[{index}]"
         if move.is_knob:
             _validate_knob(move, here, plan.moves[:index])
             continue

@@ -10,7 +10,7 @@ from hotlap.records.plan import Plan
 from hotlap.records.run_folder import ROOT
 from hotlap.report.view import Report
 
-__all__ = ["command_text", "keep_commands", "plan_yaml"]
+__all__ = ["command_text", "keep_commands", "plan_yaml", "run_command"]
 
 
 def command_text(command: list[str]) -> str:
@@ -18,14 +18,18 @@ def command_text(command: list[str]) -> str:
     return shlex.join(command)
 
 
+def run_command(plan_path: str, command: list[str]) -> str:
+    """What runs a script with the plan."""
+    return f"hotlap run --plan {shlex.quote(plan_path)} -- {command_text(command)}".rstrip()
+
+
 def keep_commands(report: Report) -> list[str]:
     """What to type to keep the plan; empty without a plan of at least one move."""
     if report.plan is None or not report.plan.moves or not report.plan_path:
         return []
     path = shlex.quote(report.plan_path)
-    run = f"hotlap run --plan {path} -- {command_text(report.command)}".rstrip()
     attach = f"import hotlap; hotlap.attach({json.dumps(report.plan_path, ensure_ascii=False)})"
-    return [run, f"hotlap patch {path}{_runs(report.run_path)}", attach]
+    return [run_command(report.plan_path, report.command), f"hotlap patch {path}{_runs(report.run_path)}", attach]
 
 
 def _runs(run_path: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hotlap.report import units
 
-__all__ = ["drift_words", "ended_words", "silence_words", "verdict_of"]
+__all__ = ["ended_words", "status_line", "verdict_of"]
 
 
 def ended_words(status: str, exit_code: int | None) -> str:
@@ -15,14 +15,17 @@ def ended_words(status: str, exit_code: int | None) -> str:
     return f"{status}, exit code {exit_code}" if status == "finished" and exit_code else status
 
 
-def silence_words(silent_s: float | None) -> str:
-    """How long a run that goes on has written nothing: it may have been killed. Empty while that is not long."""
-    return "" if silent_s is None else f", silent for {units.seconds(silent_s)}"
-
-
-def drift_words(drifts: int) -> str:
-    """How often the guard warned; empty for never."""
-    return f", {drifts} drift{'' if drifts == 1 else 's'}" if drifts else ""
+def status_line(status: str, exit_code: int | None, silent_s: float | None, drifts: int = 0, verdict: str = "") -> str:
+    """How a run stands: its end, for how long it has written nothing (it may have been killed), how often the guard
+    warned, and a verdict that is not what one expects."""
+    parts = [ended_words(status, exit_code)]
+    if silent_s is not None:
+        parts.append(f"silent for {units.seconds(silent_s)}")
+    if drifts:
+        parts.append(f"{drifts} drift{'' if drifts == 1 else 's'}")
+    if verdict not in ("", "proved"):
+        parts.append(verdict)
+    return ", ".join(parts)
 
 
 def verdict_of(document: Mapping[str, Any]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from hotlap.report import seed_words, words
+from hotlap.report.keep import run_command
 from hotlap.report.layout import Lines, folded, pad, rule, spread, wrapped
 from hotlap.report.view import Report
 
@@ -44,9 +44,8 @@ def seeds(report: Report) -> Lines:
             style = " " * 3 if note.startswith("| ") else " "
             yield from wrapped(note if note.startswith("| ") else f"note: {report.brief(note)}", width, style, "dim")
         if proof.verdict == "proved" and report.plan_path:
-            as_proved = shlex.join(proof.seeds[0].command)  # `hotlap run` puts no seed in place of `{seed}`
-            command = f"hotlap run --plan {shlex.quote(report.plan_path)} -- {as_proved}"
-            yield from folded(" keep it: ", command, width, "cyan")
+            as_proved = proof.seeds[0].command  # `hotlap run` puts no seed in place of `{seed}`
+            yield from folded(" keep it: ", run_command(report.plan_path, as_proved), width, "cyan")
 
     return Lines(build)
 

@@ -87,8 +87,10 @@ def reason(err: Exception) -> str:
     return f"It cannot be read: {type(err).__name__}: {err}"
 
 
-def silent_s(folder: Path) -> float | None:
-    """Seconds since anything was written to a run's folder; None while that is not long."""
+def silent_s(folder: Path, status: str) -> float | None:
+    """Seconds since anything was written to the folder of a run that goes on; None while that is not long."""
+    if status != "running":
+        return None
     newest = began = 0.0
     for place in (folder, folder / "trials", folder / "timelines", *_folders(folder / "timelines")):
         try:

@@ -97,12 +97,9 @@ class Pages:
 
     def _row(self, line: Line) -> show_list.Row:
         try:
-            return show_list.row(line, self._silent(line))
+            return show_list.row(line, silent_s(self._shelf.folder(line.name).path, line.status))
         except Exception as err:  # numbers that nobody can say: this line tells, the others go on
             return show_list.row(Line(line.name, problem=reason(err)), None)
-
-    def _silent(self, line: Line) -> float | None:
-        return silent_s(self._shelf.folder(line.name).path) if line.status == "running" else None
 
     def _run(self, folder: RunFolder) -> Answer:
         state = self._states.read(folder)

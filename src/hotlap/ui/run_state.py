@@ -79,7 +79,7 @@ class States:
             levers=levers,
             alarms=alarms,
             line=self._lines.line(folder),
-            silent_s=silent_s(folder.path) if run.status == "running" else None,
+            silent_s=silent_s(folder.path, run.status),
             results="-".join(f"{size}.{at}" for size, at in signature(folder.path, RESULTS)),
             problems=problems,
         )

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hotlap.report import units
 from hotlap.report.keep import command_text
-from hotlap.report.run_words import drift_words, ended_words, silence_words
+from hotlap.report.run_words import status_line
 from hotlap.report.view import Report
 from hotlap.ui.line import Line
 
-__all__ = ["MOST_ROWS", "PROVED", "Row", "matching", "newest_first", "row", "script_title", "status_words"]
+__all__ = ["MOST_ROWS", "PROVED", "Row", "matching", "newest_first", "row", "script_title", "status_css"]
 
 PROVED = "proved"
 MOST_ROWS = 400
@@ -55,21 +55,17 @@ def script_title(command: list[str]) -> str:
     return Report(command=command).script
 
 
-def status_words(status: str, exit_code: int | None, silent_s: float | None) -> tuple[str, str]:
-    """A status in words, and the class that colours it."""
-    if status == "running":
-        return status + silence_words(silent_s), "now" if silent_s is None else "warn"
-    if status == "finished" and exit_code:
-        return ended_words(status, exit_code), "warn"
-    return status, {"finished": "good", "interrupted": "warn"}.get(status, "bad")
+def status_css(status: str, exit_code: int | None, silent_s: float | None, verdict: str = "") -> str:
+    """The class that colours a status."""
+    if status == "running" and silent_s is None:
+        return "now"
+    if status == "finished":
+        return "warn" if exit_code or verdict not in ("", PROVED) else "good"
+    return "warn" if status in ("running", "interrupted") else "bad"
 
 
 def row(line: Line, silent_s: float | None) -> Row:
     """A run's row."""
-    status, css = status_words(line.status, line.exit_code, silent_s)
-    status += drift_words(line.drifts)
-    if line.verdict not in ("", PROVED):
-        status, css = f"{status}, {line.verdict}", "warn" if css == "good" else css
     per_s = line.samples_per_s if line.samples_per_s is not None else line.steps_per_s
     speedup = line.speedup
     return Row(
@@ -77,8 +73,8 @@ def row(line: Line, silent_s: float | None) -> Row:
         script=script_title(list(line.command)) if line.command else line.name,
         started=line.started,
         kind=line.kind,
-        status=status,
-        css=css,
+        status=status_line(line.status, line.exit_code, silent_s, line.drifts, line.verdict),
+        css=status_css(line.status, line.exit_code, silent_s, line.verdict),
         per_s=units.per_s(per_s) if per_s is not None else "",
         unit="samples/s" if line.samples_per_s is not None else "steps/s",
         roof=units.share(line.roof_share) if line.roof_share is not None else "",

@@ -9,9 +9,10 @@ from hotlap.report import chart_phases, units, words
 from hotlap.report.chart_phases import Segment
 from hotlap.report.chart_steps import step_times
 from hotlap.report.guard_words import alarm_note
+from hotlap.report.run_words import status_line
 from hotlap.ui.line import Line
 from hotlap.ui.run_state import RunState
-from hotlap.ui.show_list import PROVED, status_words
+from hotlap.ui.show_list import PROVED, status_css
 
 __all__ = ["now", "shown"]
 
@@ -22,11 +23,11 @@ LATE = ("plan", "speedup", "wall")
 
 def shown(state: RunState) -> dict[str, Any]:
     """For the template."""
-    status, css = status_words(state.run.status, state.run.exit_code, state.silent_s)
+    how = (state.run.status, state.run.exit_code, state.silent_s)
     segments, which = _segments(state)
     return {
-        "status": status,
-        "status_css": css,
+        "status": status_line(*how),
+        "status_css": status_css(*how),
         "ended": state.ended,
         "results": state.results,
         "facts": [fact for fact in _facts(state) if fact[2] != units.NONE or _may_come(fact[0], state)],

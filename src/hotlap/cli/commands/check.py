@@ -101,9 +101,9 @@ def execute(args: argparse.Namespace) -> int:
 def _validate(plan: Plan, machine: Machine, proof: Path) -> None:
     """The plan in a proof, whose place in that file an error names."""
     try:
-        validate(plan, machine)
+        validate(plan, machine, "$.plan")
     except HotlapError as err:
-        raise HotlapError(f"{proof}: {err.what.replace('$.', '$.plan.', 1)}", err.hint, err.exit_code) from err
+        raise HotlapError(f"{proof}: {err.what}", err.hint, err.exit_code) from err
 
 
 def _tell(found: Check, folder: RunFolder, args: argparse.Namespace, wall_s: float) -> None:

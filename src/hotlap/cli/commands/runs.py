@@ -14,7 +14,7 @@ from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT
 from hotlap.report import units
-from hotlap.report.run_words import drift_words, ended_words, silence_words, verdict_of
+from hotlap.report.run_words import status_line, verdict_of
 from hotlap.report.saved import load_report
 from hotlap.ui.line import silent_s
 
@@ -52,12 +52,10 @@ def execute(args: argparse.Namespace) -> int:
         speedup = units.ratio(report.speedup.ratio) if report.speedup is not None else ""
         if not before and guarded is not None and guarded.train_s > 0:
             before = units.per_s((guarded.samples or guarded.steps) / guarded.train_s)
-        silent = silent_s(folder.path) if run.status == "running" else None
         drifts = len(guarded.alarms) if guarded is not None else 0
-        status = ended_words(run.status, run.exit_code) + silence_words(silent) + drift_words(drifts)
         judged = report.seed_proof or report.check or (report.proof if report.speedup is not None else None)
         word = verdict_of(vars(judged)) if judged is not None else ""
-        status += f", {word}" if word not in ("", "proved") else ""
+        status = status_line(run.status, run.exit_code, silent_s(folder.path, run.status), drifts, word)
         table.add_row(folder.path.name, run.kind, status, before, speedup, " ".join(run.command))
     out.print(table)
     return 0
