@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from pack_support import Rows, jpeg
 
 from hotlap.cli.main import main
 from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
+from hotlap.pack.manifest import MANIFEST, write_json
 from hotlap.records.errors import HotlapError
 
 
@@ -129,3 +131,12 @@ def test_a_column_that_is_to_vary_is_one_of_the_rows(tmp_path: Path) -> None:
     with pytest.raises(HotlapError, match=r"--ragged y: the columns are x\."):
         pack(source, tmp_path / "p", PackSettings(append=True, ragged=frozenset({"y"})))
     assert len(Pack(tmp_path / "p")) == 1
+
+
+def test_parts_of_other_names_are_no_hindrance(tmp_path: Path) -> None:
+    found = pack(Rows([{"x": 1}]), tmp_path / "p")
+    (tmp_path / "p" / found.parts[0].file).rename(tmp_path / "p" / "part-mine.arrow")
+    parts = [replace(found.parts[0], file="part-mine.arrow")]
+    write_json(tmp_path / "p" / MANIFEST, replace(found, parts=parts).to_json())
+    pack(Rows([{"x": 2}]), tmp_path / "p", PackSettings(append=True))
+    assert Pack(tmp_path / "p").values("x").tolist() == [1, 2]
