@@ -38,9 +38,10 @@ class PackedDataset(Dataset[dict[str, Any]]):
     def _open(self) -> Pack:
         """Once per process: a mapping must not cross a spawn, and need not cross a fork."""
         if self._pack is None:
-            self._pack = Pack(self._path)
-            asked = self._views if self._views is not None else dict.fromkeys(self._pack.columns)
+            pack = Pack(self._path)
+            asked = self._views if self._views is not None else dict.fromkeys(pack.columns)
             self._opened = {name: view or Whole() for name, view in asked.items()}
+            self._pack = pack  # last: another thread that finds it finds the views, too
         return self._pack
 
     def __len__(self) -> int:

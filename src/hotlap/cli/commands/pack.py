@@ -3,7 +3,7 @@
 hotlap pack images/ faces.pack          pack a folder (or a list, tars, Parquet, module:Dataset, …)
 hotlap pack inspect faces.pack          what it holds
 hotlap pack verify faces.pack           every byte against its checksum
-hotlap pack bench faces.pack            its throughput, beside torch's DataLoader
+hotlap pack bench faces.pack            its throughput, beside every other loading library installed
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="rows per batch (default: %(default)s)")  # fmt: skip
     timing.add_argument("--crop", metavar="HxW", type=_size, help="read random crops of images")
     timing.add_argument("--clip", metavar="N", type=positive, help="read random clips of N entries of recordings")
-    timing.add_argument("--budget", metavar="TIME", type=duration, default=20.0, help="time in all (default: 20s)")
+    timing.add_argument("--budget", metavar="TIME", type=duration, help="time in all (default: 3s for each way)")
+    timing.add_argument("--no-copies", action="store_true",
+                        help="leave out libraries that need a copy of the data in a form of their own")  # fmt: skip
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -146,15 +148,30 @@ def _bench(args: argparse.Namespace) -> int:
     from hotlap.pack import Pack
     from hotlap.pack.ways import compare_ways, default_views
 
-    pack = Pack(args.target)
-    ways = compare_ways(pack, args.batch, default_views(pack, args.crop, args.clip), args.budget)
+    pack, out = Pack(args.target), console(stderr=False)
+
+    def tell(line: str) -> None:
+        console().print(line, markup=False, soft_wrap=True)
+
+    views = default_views(pack, args.crop, args.clip)
+    found = compare_ways(pack, args.batch, views, args.budget, tell=tell, copies=not args.no_copies)
     table = Table(box=None, pad_edge=False)
     table.add_column("way")
-    for title in ("samples/s", "", "CPU per 1,000 samples"):
+    for title in ("samples/s", "", "CPU per\n1,000 samples"):
         table.add_column(title, justify="right")
-    for way in ways:
+    for way in found.table:
         cpu_s = None if way.cpu_s_per_sample is None else 1000 * way.cpu_s_per_sample
-        ratio = units.ratio(way.samples_per_s / ways[0].samples_per_s)
+        ratio = units.ratio(way.samples_per_s / found.table[0].samples_per_s)
         table.add_row(way.name, units.per_s(way.samples_per_s), ratio, units.seconds(cpu_s))
-    console(stderr=False).print(table)
+    out.print(table)
+    lines = [f"with {', '.join(found.libraries)}"] if found.libraries else []
+    if found.rows < len(pack):
+        rows = f"{units.count(found.rows)} of {units.count(len(pack))} rows"
+        lines.append(f"All ways read the first {rows}, from memory: copies for other libraries hold no more. "
+                     "The whole pack: --no-copies")  # fmt: skip
+    lines += found.told
+    if found.missing:
+        lines.append(f"not installed here, so not timed: {', '.join(found.missing)}")
+    for line in lines:
+        out.print(line, markup=False, soft_wrap=True)
     return 0
