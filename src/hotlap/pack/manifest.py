@@ -73,10 +73,10 @@ def part_file(number: int) -> str:
     return f"part-{number:05d}.arrow"
 
 
-def part_number(file: str) -> int | None:
-    """Of a part's Arrow file or its lengths; None: another file."""
+def part_number(file: str) -> int:
+    """Of a part's Arrow file or its lengths; -1: of another file."""
     found = re.fullmatch(r"part-(\d{5,})\.(arrow|lengths)", file)
-    return int(found[1]) if found else None
+    return int(found[1]) if found else -1
 
 
 @dataclass(frozen=True)

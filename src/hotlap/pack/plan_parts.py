@@ -165,13 +165,12 @@ def _another(job: Job, is_same_source: bool) -> HotlapError:
 
 def _first_free(before: Manifest) -> int:
     """The number of the first part that is appended."""
-    return 1 + max((part_number(part.file) or 0 for part in before.parts), default=-1)
+    return 1 + max((part_number(part.file) for part in before.parts), default=-1)
 
 
 def _remove_unlisted(folder: Path, before: Manifest) -> None:
     """Parts of an append that was given up: behind the pack's own, and in no manifest."""
     first = _first_free(before)
     for path in folder.glob("part-*"):
-        number = part_number(path.name)
-        if number is not None and number >= first:
+        if part_number(path.name) >= first:
             path.unlink()

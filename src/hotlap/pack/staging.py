@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, list_all, named, reason
+from hotlap.pack.sources.contract import reason
+from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, list_all, named
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Staged", "stage"]

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from hotlap.pack.available import memory_bytes
-from hotlap.pack.sources.read import reason, stamp
+from hotlap.pack.sources.contract import reason
+from hotlap.pack.sources.read import stamp
 from hotlap.records.errors import HotlapError
 
 __all__ = ["ArraySource"]

@@ -6,11 +6,19 @@ from typing import Any, Protocol
 
 from hotlap.records.errors import HotlapError
 
-__all__ = ["BadRow", "Source"]
+__all__ = ["BadRow", "Source", "reason"]
 
 
 class BadRow(HotlapError):
     """One row cannot be packed: corrupt, unreadable, of another size. Others may be fine."""
+
+
+def reason(err: Exception) -> str:
+    """Why something failed, to follow "cannot be read: "."""
+    if isinstance(err, FileNotFoundError):  # fsspec's have the address alone
+        return "it is not there"
+    said = str(err).rstrip(".")  # of aiohttp's errors, strerror is less than that
+    return (err.strerror if isinstance(err, OSError) and said.startswith("[Errno ") else said) or type(err).__name__
 
 
 class Source(Protocol):

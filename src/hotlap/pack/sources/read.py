@@ -9,21 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote
 
-from hotlap.pack.sources.contract import BadRow
+from hotlap.pack.sources.contract import BadRow, reason
 from hotlap.records.errors import HotlapError
 
-__all__ = [
-    "NETWORK",
-    "inside",
-    "is_url",
-    "leads_out",
-    "list_all",
-    "list_folder",
-    "named",
-    "read_file",
-    "reason",
-    "stamp",
-]
+__all__ = ["NETWORK", "inside", "is_url", "leads_out", "list_all", "list_folder", "named", "read_file", "stamp"]
 
 NETWORK = "If the network failed, run the same command again."
 
@@ -43,14 +32,6 @@ def _fsspec() -> Any:
     except ImportError as err:
         raise HotlapError("Reading a URL needs fsspec, which is not installed.", "pip install 'hotlap[pack]'") from err
     return fsspec
-
-
-def reason(err: Exception) -> str:
-    """Why something failed, to follow "cannot be read: "."""
-    if isinstance(err, FileNotFoundError):  # fsspec's have the address alone
-        return "it is not there"
-    said = str(err).rstrip(".")  # of aiohttp's errors, strerror is less than that
-    return (err.strerror if isinstance(err, OSError) and said.startswith("[Errno ") else said) or type(err).__name__
 
 
 def read_file(path: str) -> bytes:
