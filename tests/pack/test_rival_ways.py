@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -290,6 +294,44 @@ def test_copies_are_removed_if_writing_them_is_interrupted(make: Make, temporary
     with pytest.raises(KeyboardInterrupt), rivals_here(reading, print, rivals=[fake("X", write=interrupted)]):
         pytest.fail("the block is not reached")
     assert list(temporary.iterdir()) == []
+
+
+def test_an_interrupt_waits_until_a_way_has_started(
+    make: Make, monkeypatch: pytest.MonkeyPatch, temporary: Path
+) -> None:
+    """Within a fork Python would drop it."""
+    started: list[str] = []
+
+    def interrupted(reading: Reading) -> Iterator[dict[str, Any]]:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        started.append("whole")
+        yield {"label": [1]}
+
+    def open_ways(library: Any, version: str, reading: Reading, folder: Path | None) -> list[Way]:
+        return [Way("Forks", partial(interrupted, reading), apart=True, library="Forks 1")]
+
+    rival = Rival("Forks", ("numpy",), "numpy", open_ways, writes)
+    with pytest.raises(KeyboardInterrupt):
+        compare(make(mixed(20)), monkeypatch, [rival])
+    assert started == ["whole"] and list(temporary.iterdir()) == []
+
+
+def test_threads_that_open_a_data_set_at_once_get_whole_batches(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = make(mixed(20))
+
+    def slow(*arguments: Any) -> Pack:
+        time.sleep(0.1)
+        return Pack(*arguments)
+
+    monkeypatch.setattr("hotlap.pack.dataset.Pack", slow)
+    monkeypatch.setattr("hotlap.pack.dataset.Whole", lambda: time.sleep(0.1) or Padded())
+    data = PackedDataset(pack.folder, {"boxes": None})
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(data.__getitems__, [0, 1])
+        time.sleep(0.15)  # the pack is open, its views are not
+        second = threads.submit(data.__getitems__, [0, 1])
+        assert set(first.result()) == set(second.result()) == {"boxes", "boxes_length"}
 
 
 def test_copies_are_of_a_part_and_all_ways_read_it(

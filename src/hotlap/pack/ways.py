@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import statistics
+import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -127,11 +128,17 @@ def _start(samples_of: Iterator[int]) -> None:
 
     Ctrl-C is held back meanwhile. Raised within a fork Python drops it, and a lock that threads wait for stays taken.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if threading.current_thread() is not threading.main_thread():  # which hears no signals
+        next(samples_of)
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:
         next(samples_of)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _take_turns(found_ways: Iterable[Way], running: Running, rounds: int, turn_s: float, batch: int,
