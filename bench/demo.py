@@ -88,10 +88,22 @@ def speedup_command(folder: Path, budget: str | None) -> dict[str, Any]:
     began = time.monotonic()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # so that `python` is this one
     command += ["--", "python", "train.py"]
-    ran = subprocess.run(command, cwd=EXAMPLE, check=True, env={**os.environ, "PATH": path}, stdout=subprocess.PIPE,
-                         text=True)  # fmt: skip
-    print(ran.stdout, flush=True)
-    return {**json.loads(file.read_text()), "command_s": time.monotonic() - began, "console": ran.stdout}
+    said = []
+    with subprocess.Popen(command, cwd=EXAMPLE, env={**os.environ, "PATH": path}, stderr=subprocess.PIPE,
+                          text=True) as process:  # fmt: skip
+        assert process.stderr is not None
+        for row in process.stderr:
+            print(row, end="", file=sys.stderr, flush=True)
+            said.append(row)
+    if process.returncode != 0:
+        raise SystemExit(f"hotlap speedup ended with {process.returncode}.")
+    console = report("".join(said), folder)
+    return {**json.loads(file.read_text()), "command_s": time.monotonic() - began, "console": console}
+
+
+def report(said: str, folder: Path) -> str:
+    """What the command printed after its progress, without the run's temporary folder in its paths."""
+    return said[said.index(" train.py · ") :].replace(f"{folder}/", "")
 
 
 def of_run(got: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from demo import figures_of, line, median_run, sins
+from demo import figures_of, line, median_run, report, sins
 
 HAND = {"train": [100.0], "train_fixed": [300.0], "ratios": [3.0], "ratio": 3.0}
 
@@ -43,3 +44,8 @@ def test_a_run_without_a_proof_counts_as_no_speedup() -> None:
     figures = figures_of([nothing], sins(), HAND)
     assert figures["speedup"]["ratio"] == 1.0 and figures["causes_found"] == 0 and len(figures["runs"]) == 1
     assert line(figures) == "1.00x [1.00, 1.00] · quality None · share of the roof unknown · whole command 100 s"
+
+
+def test_the_report_is_kept_without_the_progress_before_it() -> None:
+    said = " 0:00 / 3:45  diagnose\n train.py · CPU · 2 cores\n keep it: hotlap run --plan /tmp/x/fast.yaml\n"
+    assert report(said, Path("/tmp/x")) == " train.py · CPU · 2 cores\n keep it: hotlap run --plan fast.yaml\n"
