@@ -82,6 +82,13 @@ def test_what_was_not_tried_names_files_from_the_scripts_folder() -> None:
     assert "By hand: train.py:48 reads them" in text
 
 
+def test_a_reason_that_levers_share_stands_once_below_the_last() -> None:
+    shared = "2 levers together 2.69x [2.37, 3.06]: none was measured by itself"
+    lot = [replace(lever, measured=None, kept=True, reason=shared) for lever in sample.levers()[:2]]
+    text = shown(sample.speedup(levers=lot), 120)
+    assert text.count(shared) == 1 and text.index(lot[1].id) < text.index(shared)
+
+
 def test_columns_of_the_ladder_line_up() -> None:
     lines = shown(sample.speedup(), 80).splitlines()
     ends = {len(line) for line in lines if line.startswith((" + ", "   baseline")) or "put back" in line}

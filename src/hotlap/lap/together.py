@@ -127,7 +127,7 @@ def _results(
 ) -> list[LeverResult]:
     """A line of the report for each: the gain of all stands at the last."""
     alone = len(kept) == 1
-    reason = choice.reason if alone else f"not measured by itself: {len(kept)} levers together {choice.reason}"
+    reason = choice.reason if alone else f"{len(kept)} levers together {choice.reason}: none was measured by itself"
     base = baseline.findings.throughput.samples_per_s
     return [
         LeverResult(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -129,9 +130,10 @@ def _ladder(report: Report, width: int) -> Iterable[Text]:
     if found is not None:
         cells = [units.per_s(found.throughput.samples_per_s), units.ratio(1.0), units.share(report.share_of_roof(1.0))]
         yield _rung(" ", "baseline", "", "", cells, width)
-    for lever in report.levers:
+    for lever, following in zip_longest(report.levers, report.levers[1:]):
         yield lever_line(report, lever, width)
-        if lever.reason and not (lever.kept and lever.measured):
+        shared = following is not None and following.reason == lever.reason  # it stands below the last of them
+        if lever.reason and not (lever.kept and lever.measured) and not shared:
             yield from wrapped(words.reason(lever), width, " " * 6, "dim")
     for lever_id, reason in report.refused:
         yield from wrapped(f"{lever_id}, not tried: {report.brief(reason)}", width, "   ", "dim")
