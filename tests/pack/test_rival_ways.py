@@ -312,8 +312,12 @@ def test_an_interrupt_waits_until_a_way_has_started(
         return [Way("Forks", partial(interrupted, reading), apart=True, library="Forks 1")]
 
     rival = Rival("Forks", ("numpy",), "numpy", open_ways, writes)
-    with pytest.raises(KeyboardInterrupt):
-        compare(make(mixed(20)), monkeypatch, [rival])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compare(make(mixed(20)), monkeypatch, [rival])
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert started == ["whole"] and list(temporary.iterdir()) == []
 
 
