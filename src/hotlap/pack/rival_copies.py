@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hotlap.pack.rival_in_place import worker_ways
 from hotlap.pack.rival_samples import Samples, key
-from hotlap.pack.way import Reading, Way
+from hotlap.pack.way import Reading, Way, worker_ways
 
 __all__ = [
     "litdata_ways",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,32 +14,9 @@ from hotlap.pack.dataset import PackedDataset, as_is
 from hotlap.pack.rival_samples import Samples, key
 from hotlap.pack.schema import Column
 from hotlap.pack.threads import one_thread
-from hotlap.pack.way import Batch, Reading, Way, endless
+from hotlap.pack.way import PREFETCHED, Batch, Reading, Way, worker_ways
 
-__all__ = ["PREFETCHED", "TIMEOUT_S", "hugging_ways", "spdl_ways", "torchdata_ways", "worker_ways"]
-
-PREFETCHED = 2
-"""Batches that each worker of torch's DataLoader makes ahead, unless told otherwise."""
-TIMEOUT_S = 60
-"""A worker that gives nothing for so long is taken to hang."""
-
-
-def worker_ways(name: str, library: str, open_with: Callable[[dict[str, Any]], Any]) -> list[Way]:
-    """Ways of a library that gives batches by torch's DataLoader: without workers, and with two."""
-
-    def open_way(workers: int) -> Iterator[Batch]:
-        keep = {"persistent_workers": True, "timeout": TIMEOUT_S} if workers else {}
-        loader = open_with({"num_workers": workers, **keep})
-        try:
-            yield from endless(loader)
-        finally:
-            if hasattr(loader, "_iterator"):  # LitData's refers to its loader: left to the collector, torch can only
-                loader._iterator = None  # wait for its workers and kill them, which takes ten seconds
-
-    return [
-        Way(name, partial(open_way, 0), library=library),
-        Way(f"{name}, 2 workers", partial(open_way, 2), ahead=2 * PREFETCHED, apart=True, library=library),
-    ]
+__all__ = ["hugging_ways", "spdl_ways", "torchdata_ways"]
 
 
 class _ArrowRows:

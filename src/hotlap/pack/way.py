@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,12 @@ from hotlap.pack.reader import Indices, Pack
 from hotlap.pack.views.contract import View
 from hotlap.records.errors import HotlapError
 
-__all__ = ["Batch", "FirstRows", "Reading", "Views", "Way", "endless", "said"]
+__all__ = ["PREFETCHED", "Batch", "FirstRows", "Reading", "Views", "Way", "endless", "said", "worker_ways"]
+
+PREFETCHED = 2
+"""Batches that each worker of torch's DataLoader makes ahead, unless told otherwise."""
+TIMEOUT_S = 60
+"""A worker that gives nothing for so long is taken to hang."""
 
 Views = Mapping[str, View | None]
 Batch = dict[str, Any]
@@ -89,3 +95,21 @@ def said(err: BaseException) -> str:
     """An error in one line, of at most 200 letters."""
     words = " ".join(str(err).split())
     return f"{type(err).__name__}: {words:.200}" if words else type(err).__name__
+
+
+def worker_ways(name: str, library: str, open_with: Callable[[dict[str, Any]], Any]) -> list[Way]:
+    """Ways of a library that gives batches by torch's DataLoader: without workers, and with two."""
+
+    def open_way(workers: int) -> Iterator[Batch]:
+        keep = {"persistent_workers": True, "timeout": TIMEOUT_S} if workers else {}
+        loader = open_with({"num_workers": workers, **keep})
+        try:
+            yield from endless(loader)
+        finally:
+            if hasattr(loader, "_iterator"):  # LitData's refers to its loader: left to the collector, torch can only
+                loader._iterator = None  # wait for its workers and kill them, which takes ten seconds
+
+    return [
+        Way(name, partial(open_way, 0), library=library),
+        Way(f"{name}, 2 workers", partial(open_way, 2), ahead=2 * PREFETCHED, apart=True, library=library),
+    ]

@@ -24,14 +24,12 @@ from hotlap.pack.views.clip import Clip
 from hotlap.pack.views.contract import View
 from hotlap.pack.views.image import Image
 from hotlap.pack.views.plain import Whole
-from hotlap.pack.way import Batch, FirstRows, Reading, Views, Way, endless, said
+from hotlap.pack.way import Batch, FirstRows, Reading, Views, Way, endless, said, worker_ways
 from hotlap.records.errors import HotlapError
 
 __all__ = ["Comparison", "Measured", "compare_ways", "default_views"]
 
 _PER_WAY_S = 3.0
-_PREFETCHED = 2
-"""Batches that each worker of a DataLoader makes ahead."""
 _MOST_QUIET_S = 2.0
 """Between two turns."""
 
@@ -189,23 +187,20 @@ def _own_ways(reading: Reading) -> list[Way]:
         settings, order = LoaderSettings(mode=mode, threads=threads), FirstRows(reading.rows)
         return endless(Loader(reading.pack, reading.batch, reading.views, order, settings=settings))
 
-    def theirs(workers: int, whole: bool) -> Iterator[Batch]:
+    def theirs(whole: bool, how: dict[str, Any]) -> Any:
         data: Any = PackedDataset(reading.pack.folder, reading.views)
         data, collate = (data, as_is) if whole else (_PerSample(data), _lists)
-        return endless(DataLoader(data, reading.batch, sampler=reading.shuffled(), collate_fn=collate,
-                                  num_workers=workers, persistent_workers=workers > 0))  # fmt: skip
+        return DataLoader(data, reading.batch, sampler=reading.shuffled(), collate_fn=collate, **how)
 
     ahead = LoaderSettings().ahead
-    found = [
+    library = f"torch {torch.__version__}"  # its workers may fail where ours run: shared memory is short in a container
+    return [
         Way("hotlap.pack, inline", partial(ours, "inline")),
         Way("hotlap.pack, background thread", partial(ours, "background"), ahead),
         Way("hotlap.pack, 2 background threads", partial(ours, "background", 2), ahead + 1),
+        *worker_ways("DataLoader, whole batches", library, partial(theirs, True)),
+        *worker_ways("DataLoader, sample by sample", library, partial(theirs, False)),
     ]
-    library = f"torch {torch.__version__}"  # its workers may fail where ours run: shared memory is short in a container
-    for name, whole in (("DataLoader, whole batches", True), ("DataLoader, sample by sample", False)):
-        found.append(Way(name, partial(theirs, 0, whole), library=library))
-        found.append(Way(f"{name}, 2 workers", partial(theirs, 2, whole), 2 * _PREFETCHED, True, library))
-    return found
 
 
 class _PerSample:
