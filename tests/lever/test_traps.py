@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,22 @@ def test_compiling_keeps_the_names_of_a_checkpoint(target: LocalTarget, monkeypa
     step(model, optimizer, torch.randn(2, 3, 8, 8))
     step(model, optimizer, torch.randn(2, 3, 8, 8))
     assert target.changes == 1 and list(model.state_dict()) == names
+
+
+def test_a_model_of_torchs_own_classes_is_compiled_too(target: LocalTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs: list[Any] = []
+
+    def keeping(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=keeping))
+    model = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1))
+    compile_model.apply(target, {})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        step(model, optimizer, torch.randn(2, 8))
+    assert target.changes == 1 and len(graphs) == 1, "one graph, not none as by module.compile()"
 
 
 def test_a_failing_compiler_is_no_effect(target: LocalTarget, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Setting, Target
@@ -22,8 +22,21 @@ def compile_in_place(module: nn.Module, frozen: Iterable[nn.Module], target: Tar
     if getattr(module, "_compiled_call_impl", None) is not None or hasattr(module, "_orig_mod"):
         return
     _keep_apart([*frozen, *list(module.modules())[1:]], target)
-    compiled = torch.compile(module._call_impl, **setting)
+    compiled = torch.compile(_to_trace(module), **setting)
     target.replace(module, "_compiled_call_impl", _Guarded(compiled, module, target))
+
+
+def _to_trace(module: nn.Module) -> Callable[..., Any]:
+    """The module's call. Where its class is torch's (``nn.Sequential``), behind a frame that the compiler does not skip:
+    of such a model ``module.compile()`` compiles nothing (seen with torch 2.13)."""
+    call: Callable[..., Any] = module._call_impl
+    if not getattr(type(module).forward, "__module__", "").startswith("torch.nn."):
+        return call
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    return traced
 
 
 def _keep_apart(modules: Iterable[nn.Module], target: Target) -> None:
