@@ -31,6 +31,15 @@ def test_a_network_that_is_not_trained_is_edited_where_it_is_called() -> None:
     assert lines("autocast", {"dtype": "bf16"}, findings) == {57}
 
 
+def test_a_model_of_torchs_own_class_is_advice() -> None:
+    findings = found(python_loop=LOOP)
+    findings = dataclasses.replace(
+        findings, script=dataclasses.replace(findings.script, model={"class_of_torch": True})
+    )
+    ((edit, _),) = edits_of(Move("compile-model", {}, "maths"), findings)
+    assert edit.kind == "advice" and "nn.Sequential" in edit.advice
+
+
 def test_a_model_is_compiled_where_the_training_calls_it() -> None:
     assert lines("compile-model", {}, found(python_loop=LOOP)) == {57}
     assert lines("compile-model", {}, found(forward=None, precision=MODEL)) == {57}

@@ -34,6 +34,15 @@ def test_parts_of_a_network() -> None:
     assert model_facts(torch, nn.ReLU())["stepwise_frac"] == 0.0
 
 
+def test_a_class_is_torchs_or_the_scripts() -> None:
+    class Net(nn.Sequential):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    assert model_facts(torch, nn.Sequential())["class_of_torch"]
+    assert not model_facts(torch, Net())["class_of_torch"]
+
+
 def test_norms_are_torchs_and_those_of_libraries() -> None:
     class LlamaRMSNorm(nn.Module):
         pass

@@ -27,10 +27,10 @@ def compile_in_place(module: nn.Module, frozen: Iterable[nn.Module], target: Tar
 
 
 def _to_trace(module: nn.Module) -> Callable[..., Any]:
-    """The module's call. Where its class is torch's (``nn.Sequential``), behind a frame that the compiler does not skip:
-    of such a model ``module.compile()`` compiles nothing (seen with torch 2.13)."""
+    """The module's call; of torch's own classes (``nn.Sequential``) behind a frame that the compiler does not skip: of
+    such a model ``module.compile()`` compiles nothing (seen with torch 2.13)."""
     call: Callable[..., Any] = module._call_impl
-    if not getattr(type(module).forward, "__module__", "").startswith("torch.nn."):
+    if not getattr(type(module).forward, "__module__", "").startswith("torch.nn.modules."):
         return call
 
     def traced(*args: Any, **kwargs: Any) -> Any:

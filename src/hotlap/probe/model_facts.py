@@ -55,6 +55,7 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
             stepwise += size * (not isinstance(module, nn.LSTM) and module.hidden_size < STEPWISE_BELOW)
     return {
         "class": type(root).__name__,
+        "class_of_torch": getattr(type(root).forward, "__module__", "").startswith("torch.nn.modules."),
         "parameters": total,
         "dtype": max(types, key=lambda k: types[k], default=None),
         "device": device,

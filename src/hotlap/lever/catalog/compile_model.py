@@ -12,7 +12,8 @@ that another lever treats is called outside of what is compiled. If the compiler
 the lever ends without effect. On a GPU a second setting, in mode "reduce-overhead", records the kernels of a step in
 CUDA graphs; dynamic: true compiles for varying sizes at once.
 
-Source: model.compile() after the model has been built and moved.
+Source: model.compile() after the model has been built and moved. Of a model whose class is torch's own (nn.Sequential)
+that compiles nothing (seen with torch 2.13), and the patch says so; the lever compiles such a model all the same.
 
 Risk: Compilation takes as long as many steps, by the size of the model and the cores, and later steps have to earn it
 back: a short run does not get it. Inputs of many shapes compile again and again. Fused operations round differently.
@@ -22,6 +23,7 @@ its trial then does, and the lever is put back.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -46,6 +48,11 @@ NUMERIC = True
 SHARED_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """Compiled code is found again by its source: a second start is quicker than the first."""
 
+OF_TORCH = (
+    "The model's class is torch's own (nn.Sequential, say), of which model.compile() compiles nothing. Give it a class "
+    "of yours whose forward calls it, and compile that: model.compile()."
+)
+
 RULES = {"mode": Rule(str, choices=("default", "reduce-overhead", "max-autotune")), "dynamic": Rule(bool)}
 """Both may be left out: torch decides then."""
 
@@ -54,8 +61,11 @@ STARTUP_S = 34.0
 
 
 def evidence(findings: Findings) -> Finding | None:
-    """A finding that says the step is bound by compute."""
-    return first(findings, TREATS)
+    """A finding that says the step is bound by compute; with it, whether the model's class is torch's."""
+    found = first(findings, TREATS)
+    if found is None or not findings.script.model.get("class_of_torch"):
+        return found
+    return replace(found, evidence={**found.evidence, "class_of_torch": True})
 
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
@@ -118,7 +128,9 @@ def apply(target: Target, setting: Setting) -> None:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """``model.compile()`` after the model has been built."""
+    """``model.compile()`` after the model has been built; of a model that this compiles nothing of, advice."""
     where = place(*finding.where)
     keywords = ", ".join(f"{key}={value!r}" for key, value in setting.items())
+    if finding.evidence.get("class_of_torch"):
+        return [Edit("advice", where.file, where.line, advice=OF_TORCH)]
     return [Edit("insert_after", where.file, where.line, target="model", code=f"{{module}}.compile({keywords})")]
