@@ -92,6 +92,9 @@ class Runner:
         busy = (arm.cpu_s() - quiet.cpu_s) / (limit / 2)
         if under_way and busy > BUSY_CORES and quiet.seconds <= BUSY_PATIENCE * limit:
             return  # a long validation, say
+        if steps and not under_way and busy > BUSY_CORES:
+            what = f"{quiet.seconds:.0f} s after its first step it still computes the second"
+            raise ArmEnded(arm, f"{what}: compiling, it seems. A larger --budget waits for longer", finished=False)
         what = f"no step for {quiet.seconds:.0f} s" if steps else f"no first step within {limit:.0f} s"
         raise ArmEnded(arm, f"hang: {what}", finished=False)
 
