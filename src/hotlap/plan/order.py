@@ -10,7 +10,7 @@ from hotlap.records.plan import PRESERVES
 
 __all__ = ["order"]
 
-_STARTUP_SHARE = 0.25
+_STARTUP_SHARE = 0.15
 """A lever whose start alone takes more than this share of the budget left is tried after the others, unless it promises
 ``_WORTH_THE_START`` times what they do ..."""
 _WORTH_THE_START = 5.0
