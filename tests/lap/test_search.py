@@ -162,6 +162,22 @@ def test_while_nothing_is_kept_the_search_may_take_longer(monkeypatch: pytest.Mo
     assert len(full.results) == 3 and session.spent_s == 60.0, "from 60 s on the time is for the proof"
 
 
+@pytest.mark.parametrize("with_knob", [False, True])
+def test_what_starts_slowly_stays_behind_cheap_levers_that_promise_less(
+    monkeypatch: pytest.MonkeyPatch, with_knob: bool
+) -> None:
+    promise = {"compile-model": (1.12, 34.0), "optimizer-fused": (1.03, 0.0), "autocast": (1.3, 0.0)}
+    found = [Candidate(name, {}, "maths", "x", ratio, Gain(0.1, 0.2, "prior", start_s))
+             for name, (ratio, start_s) in promise.items()]  # fmt: skip
+    knob = Candidate("knob:x", 1, "goal", "x", 1.0, Gain(0.0, 0.0, "prior"))
+    monkeypatch.setattr(module, "candidates", lambda *_: found)
+    monkeypatch.setattr(module, "knob_candidates", lambda *_: [knob] if with_knob else [])
+    state = Search(cast(Any, "baseline"), findings_of("precision"))
+    order = [c.lever for c in module._promising(cast(Any, Session()), state, [])]
+    expected = ["autocast", "knob:x", "optimizer-fused", "compile-model"]
+    assert order == [name for name in expected if with_knob or name != "knob:x"]
+
+
 def test_what_there_was_no_time_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Candidate("compile-model", {}, "maths", "python-loop", 1.4, Gain(0.1, 0.2, "prior", 34.0))
     small = [Candidate(name, {}, "bits", "decode", ratio, Gain(0.1, 0.2, "prior")) for name, ratio in

@@ -144,9 +144,8 @@ def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[C
     worth = order(_worth_a_trial(session, state), session.left_s(state.until) + session.lendable_s("search"))
     again = {lever for lever, _ in {*state.tried, *state.undecided}}
     worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
-    first = [c for c in worth if c.predicted > BEFORE_KNOBS]
-    turned = knob_candidates(knobs, state.results, state.tried)
-    return [*first, *turned, *(c for c in worth if c.predicted <= BEFORE_KNOBS)]
+    place = next((i for i, c in enumerate(worth) if c.predicted <= BEFORE_KNOBS), len(worth))
+    return [*worth[:place], *knob_candidates(knobs, state.results, state.tried), *worth[place:]]
 
 
 def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tuple[str, str]]:
