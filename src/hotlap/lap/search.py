@@ -141,9 +141,9 @@ def _worth_a_trial(session: Session, state: Search) -> list[Candidate]:
 
 def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[Candidate]:
     """Candidates worth a trial, best first."""
-    worth = order(_worth_a_trial(session, state), session.left_s(state.until) + session.lendable_s("search"))
     again = {lever for lever, _ in {*state.tried, *state.undecided}}
-    worth.sort(key=lambda c: c.lever in again)  # another setting of a lever comes after levers not yet tried
+    left_s = session.left_s(state.until) + session.lendable_s("search")
+    worth = order(_worth_a_trial(session, state), left_s, again=again)
     place = next((i for i, c in enumerate(worth) if c.predicted <= BEFORE_KNOBS), len(worth))
     return [*worth[:place], *knob_candidates(knobs, state.results, state.tried), *worth[place:]]
 

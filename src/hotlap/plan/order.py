@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hotlap.plan.match import Candidate
 from hotlap.plan.predict import middle_s
@@ -20,19 +20,26 @@ _TIE = 0.02
 """Predictions this close are a tie; the safer lever goes first."""
 
 
-def order(candidates: Sequence[Candidate], budget_s: float | None = None, steps: int | None = None) -> list[Candidate]:
+def order(
+    candidates: Sequence[Candidate],
+    budget_s: float | None = None,
+    steps: int | None = None,
+    again: Collection[str] = (),
+) -> list[Candidate]:
     """Best predicted first; on a tie the one that changes less (bits, maths, distribution, goal), then by id.
 
     ``budget_s``: seconds left for trials, None unlimited. ``steps``: how many steps the user's run will take, None
-    unknown. Candidates whose start-up (compilation) the budget or the run cannot pay for are left out.
+    unknown. ``again``: levers that were tried before (another setting, a second look), which come after the others, but
+    before what starts slowly. Candidates whose start-up (compilation) the budget or the run
+    cannot pay for are left out.
     """
     cheap = [c for c in candidates if _pays(c, budget_s, steps, _STARTUP_SHARE)]
     most = max((c.predicted - 1.0 for c in cheap), default=0.0)
     dear = [c for c in candidates if c not in cheap and _pays(c, budget_s, steps)]
     late = [c for c in dear if c.predicted - 1.0 < _WORTH_THE_START * most]
 
-    def rank(c: Candidate) -> tuple[bool, int, int, str]:
-        return c in late, -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
+    def rank(c: Candidate) -> tuple[bool, bool, int, int, str]:
+        return c in late, c.lever in again, -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
 
     return sorted(cheap + dear, key=rank)
 
