@@ -146,6 +146,8 @@ def test_unfused() -> None:
 
     large, small = causes(model()), causes(model(modules=400))
     assert "40 norms" in large["unfused"].detail and "model.compile()" in large["unfused"].advice
+    own = causes(model(class_of_torch=True))["unfused"].advice
+    assert "a class of yours" in own, "model.compile() compiles nothing of torch's own"
     assert small["unfused"].share > 2 * large["unfused"].share, "more where dispatch bounds the step"
     assert "unfused" not in causes(model(compiled=True)) and "unfused" not in causes(model(norm_layers=5))
 

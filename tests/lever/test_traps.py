@@ -179,7 +179,7 @@ def test_workers_that_are_there_are_made_persistent(target: LocalTarget) -> None
 
 
 def test_compiling_keeps_the_names_of_a_checkpoint(target: LocalTarget, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "compile", lambda call: call)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     model = conv_net()
     names = list(model.state_dict())
     compile_model.apply(target, {})
@@ -207,6 +207,18 @@ def test_a_model_of_torchs_own_classes_is_compiled_too(target: LocalTarget, monk
     for _ in range(3):
         step(model, optimizer, torch.randn(2, 8))
     assert target.changes == 1 and len(graphs) == 1, "one graph, not none as by module.compile()"
+
+
+def test_a_compiler_that_compiles_nothing_is_no_effect(target: LocalTarget) -> None:
+    model = conv_net()
+    compile_model.apply(target, {})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    with torch.compiler.set_stance("force_eager"):
+        losses = [step(model, optimizer, torch.randn(2, 3, 8, 8)) for _ in range(3)]
+    assert len(losses) == 3 and target.changes == 0
+    assert target.reasons[-1] == "torch.compile compiles nothing of Sequential."
 
 
 def test_a_failing_compiler_is_no_effect(target: LocalTarget, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,9 +84,9 @@ def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None
     First members that are doubtful by their kind; then levers that promise something beside the lot; then its others.
     """
     found = _still_worth(state, roof, _promising(session, state, knobs))
-    first, member = next(iter(found), None), least_of_lot(state)
+    member = least_of_lot(state)
     doubtful = member is not None and is_doubtful(state, member)
-    promising = first is not None and first.predicted >= WORTH_LENDING
+    promising = any(c.predicted >= WORTH_LENDING for c in found)
     if member is not None and (doubtful or not promising) and _has_time(session, baseline, state, doubtful):
         state.doubted.add(member.lever)
         seconds = min(MEASURE_S, session.left_s(state.until))

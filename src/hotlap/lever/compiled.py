@@ -52,12 +52,13 @@ def _keep_apart(modules: Iterable[nn.Module], target: Target) -> None:
 
 
 class _Guarded:
-    """The compiled call, until the compiler fails: then the plain one, for good."""
+    """The compiled call, until the compiler fails or is seen to compile nothing: then the plain one, for good."""
 
     def __init__(self, compiled: Any, module: nn.Module, target: Target) -> None:
         self._compiled = compiled
         self._module = weakref.ref(module)
         self._target = target
+        self._called = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from torch._dynamo.exc import TorchDynamoException
@@ -66,19 +67,34 @@ class _Guarded:
         assert module is not None, "a model is called while it is alive"
         if self._compiled is not None:
             try:
-                return self._compiled(*args, **kwargs)
+                out = self._compiled(*args, **kwargs)
             except TorchDynamoException as err:
-                self._compiled = None
                 said = (str(err).strip() or type(err).__name__).splitlines()[0].rstrip(".")
-                self._target.unfit(f"torch.compile cannot compile {type(module).__name__}: {said:.160}.")
-                self._target.changed(-1)
+                self._give_up(f"torch.compile cannot compile {type(module).__name__}: {said:.160}.")
+            else:
+                if not self._called and _graphs() == 0:  # the compiler skips what it meets there, and does not say so
+                    self._give_up(f"torch.compile compiles nothing of {type(module).__name__}.")
+                self._called = True
+                return out
         return module._call_impl(*args, **kwargs)
+
+    def _give_up(self, why: str) -> None:
+        self._compiled = None
+        self._target.unfit(why)
+        self._target.changed(-1)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         """A copy of the model is not compiled (as with ``module.compile()``)."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _nothing, ()
+
+
+def _graphs() -> int:
+    """Graphs that were compiled in this process, of any root: those of one class share them."""
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])
 
 
 def _nothing() -> None:

@@ -11,8 +11,9 @@ from hotlap.records.plan import PRESERVES
 __all__ = ["order"]
 
 _STARTUP_SHARE = 0.15
-"""A lever whose start alone takes more than this share of the budget left is tried after the others, unless it promises
-``_WORTH_THE_START`` times what they do ..."""
+"""A lever whose start alone takes more than this share of the budget left is tried after the others. A prior: the search
+of a default budget has less than 200 s, what it may be lent included, so that a compiler's start (34 s, a prior, too) comes
+late. Unless it promises ``_WORTH_THE_START`` times what the others do ..."""
 _WORTH_THE_START = 5.0
 _STARTUP_SHARE_MOST = 0.5
 """... and not at all when it takes more than this."""
@@ -30,8 +31,8 @@ def order(
 
     ``budget_s``: seconds left for trials, None unlimited. ``steps``: how many steps the user's run will take, None
     unknown. ``again``: levers that were tried before (another setting, a second look), which come after the others, but
-    before what starts slowly. Candidates whose start-up (compilation) the budget or the run
-    cannot pay for are left out.
+    before what starts slowly. Candidates whose start-up (compilation) the budget or the run cannot pay for are left
+    out.
     """
     cheap = [c for c in candidates if _pays(c, budget_s, steps, _STARTUP_SHARE)]
     most = max((c.predicted - 1.0 for c in cheap), default=0.0)

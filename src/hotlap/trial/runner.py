@@ -92,11 +92,10 @@ class Runner:
         busy = (arm.cpu_s() - quiet.cpu_s) / (limit / 2)
         if under_way and busy > BUSY_CORES and quiet.seconds <= BUSY_PATIENCE * limit:
             return  # a long validation, say
+        what = f"hang: no step for {quiet.seconds:.0f} s" if steps else f"hang: no first step within {limit:.0f} s"
         if steps and not under_way and busy > BUSY_CORES:
-            what = f"{quiet.seconds:.0f} s after its first step it still computes the second"
-            raise ArmEnded(arm, f"{what}: compiling, it seems. A larger --budget waits for longer", finished=False)
-        what = f"no step for {quiet.seconds:.0f} s" if steps else f"no first step within {limit:.0f} s"
-        raise ArmEnded(arm, f"hang: {what}", finished=False)
+            what = f"no second step within {quiet.seconds:.0f} s, while it computes: a compilation, perhaps"
+        raise ArmEnded(arm, what, finished=False)
 
     def to_first_step(self, arm: Arm) -> float | None:
         """Go on until the first step is done; seconds from launch, when it was launched here."""

@@ -8,9 +8,9 @@ Python's cost per operation goes away. Most where many small operations take the
 more in a faster type, beside which they are a larger part.
 
 Runtime: module.compile() in place after the first step, so that names in checkpoints stay as they are. A frozen network
-that another lever treats is called outside of what is compiled. If the compiler fails, the model runs as before, and
-the lever ends without effect. On a GPU a second setting, in mode "reduce-overhead", records the kernels of a step in
-CUDA graphs; dynamic: true compiles for varying sizes at once.
+that another lever treats is called outside of what is compiled. If the compiler fails, or compiles nothing, the model
+runs as before, and the lever ends without effect. On a GPU a second setting, in mode "reduce-overhead", records the
+kernels of a step in CUDA graphs; dynamic: true compiles for varying sizes at once.
 
 Source: model.compile() after the model has been built and moved. Of a model whose class is torch's own (nn.Sequential)
 that compiles nothing (seen with torch 2.13), and the patch says so; the lever compiles such a model all the same.
@@ -47,11 +47,6 @@ CONFLICTS = ()
 NUMERIC = True
 SHARED_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """Compiled code is found again by its source: a second start is quicker than the first."""
-
-OF_TORCH = (
-    "The model's class is torch's own (nn.Sequential, say), of which model.compile() compiles nothing. Give it a class "
-    "of yours whose forward calls it, and compile that: model.compile()."
-)
 
 RULES = {"mode": Rule(str, choices=("default", "reduce-overhead", "max-autotune")), "dynamic": Rule(bool)}
 """Both may be left out: torch decides then."""
@@ -132,5 +127,9 @@ def edits(finding: Finding, setting: Setting) -> list[Edit]:
     where = place(*finding.where)
     keywords = ", ".join(f"{key}={value!r}" for key, value in setting.items())
     if finding.evidence.get("class_of_torch"):
-        return [Edit("advice", where.file, where.line, advice=OF_TORCH)]
+        advice = (
+            "The model's class is torch's own (nn.Sequential, say), of which model.compile() compiles nothing. Give it "
+            f"a class of yours whose forward calls it, and compile that: model.compile({keywords})."
+        )
+        return [Edit("advice", where.file, where.line, advice=advice)]
     return [Edit("insert_after", where.file, where.line, target="model", code=f"{{module}}.compile({keywords})")]
