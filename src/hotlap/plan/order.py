@@ -11,9 +11,9 @@ from hotlap.records.plan import PRESERVES
 __all__ = ["order"]
 
 _STARTUP_SHARE = 0.15
-"""A lever whose start alone takes more than this share of the budget left is tried after the others. A prior: the search
-of a default budget has less than 200 s, what it may be lent included, so that a compiler's start (34 s, a prior, too) comes
-late. Unless it promises ``_WORTH_THE_START`` times what the others do ..."""
+"""A lever whose start alone takes more than this share of the budget left is tried after the others. A prior: the
+search of a default budget has less than 200 s, what it may be lent included, so that a compiler's start (34 s, a prior,
+too) comes late. Unless it promises ``_WORTH_THE_START`` times what the others do ..."""
 _WORTH_THE_START = 5.0
 _STARTUP_SHARE_MOST = 0.5
 """... and not at all when it takes more than this."""
