@@ -17,8 +17,8 @@ class Session:
 
     def __init__(self) -> None:
         self.options = SimpleNamespace(budget_s=100.0, budget_asked=True, allow=(), only=(), skip=(), knobs=())
-        self.budget_s, self.extra_s, self.lent_s = 100.0, 0.0, {"search": 0.0, "proof": 0.0}
-        self.may_lend = {"search": 0.0, "proof": 200.0}
+        self.budget_s, self.extra_s, self.lent_s = 100.0, 0.0, dict.fromkeys(session.MOST_LENT, 0.0)
+        self.may_lend = {"search": 0.0, "start": 0.0, "proof": 200.0}
         self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
         self.lines: list[str] = []
         self.cycle, self.one_at_a_time = Cycle(), False

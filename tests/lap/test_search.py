@@ -141,10 +141,10 @@ def test_what_starts_slowly_is_lent_its_start_too_or_left_for_what_fits(monkeypa
     quick = Candidate("quick", {}, "bits", "decode", 1.1, Gain(0.1, 0.2, "prior"))
     tried: list[str] = []
 
-    def run(to_search_s: float) -> list[str]:
+    def run(lent_s: float) -> list[str]:
         tried.clear()
         session, state = Session(), Search(cast(Any, "baseline"), findings_of("decode"))
-        session.spent_s, session.may_lend = 40.0, {"search": to_search_s, "proof": 0.0}
+        session.spent_s, session.may_lend = 40.0, {"search": 0.0, "start": lent_s, "proof": 0.0}
         monkeypatch.setattr(module, "_promising", lambda *_: [c for c in (slow, quick) if c.lever not in tried])
         monkeypatch.setattr(module, "_try", lambda _, __, ___, c: tried.append(c.lever))
         while module._step(session, cast(Any, SimpleNamespace(start_s=4.0, findings=state.findings)), state, None, []):

@@ -100,6 +100,15 @@ def test_a_step_that_compiles_takes_nothing_from_the_warm_up(make_arm: MakeArm) 
     assert trial.status == "measured" and not any("still falling" in note for note in trial.notes)
 
 
+def test_a_compiler_is_waited_for_as_long_as_it_is_told(make_arm: MakeArm) -> None:
+    computes = "any(time.process_time() > 7 for _ in iter(int, 1))"
+    for second_step_s, status in ((60.0, "measured"), (0.0, "failed")):
+        baseline, candidate = make_arm("baseline"), make_arm("compiled", at=1, how=computes)
+        budget = dataclasses.replace(QUICK, first_step_s=3.0, second_step_s=second_step_s)
+        trial = compare(baseline, candidate, budget, mean_ratio)
+        assert trial.status == status, trial
+
+
 def test_no_window_holds_time_that_an_arm_was_frozen(make_arm: MakeArm) -> None:
     baseline, candidate = make_arm("baseline", step_s=0.01), make_arm("same", step_s=0.01)
     trial = compare(baseline, candidate, QUICK, mean_ratio)

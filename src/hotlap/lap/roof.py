@@ -8,6 +8,7 @@ from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session, validation_place
 from hotlap.lever.contract import Refusal
 from hotlap.lever.registry import levers
+from hotlap.plan.order import SLOW_START_S
 from hotlap.records.call import ABLATIONS
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.plan import PRESERVES, Move
@@ -19,8 +20,6 @@ __all__ = ["measure_roof", "numeric_moves"]
 MEASURE_S = 11.0
 HARDLY_MORE = 1.1
 """Below this ratio the roof is measured again without numeric levers, and the higher one is taken."""
-SLOW_START_S = 5.0
-"""A numeric lever that takes longer to start (compilation) is left to the search."""
 
 
 def numeric_moves(session: Session, findings: Findings, kept: Sequence[Move] = ()) -> list[Move]:

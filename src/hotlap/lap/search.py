@@ -20,7 +20,7 @@ from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
 from hotlap.plan.knob_walk import knob_candidates, left_out
 from hotlap.plan.match import Candidate, as_move, candidates, canonical, refusals
-from hotlap.plan.order import order
+from hotlap.plan.order import SLOW_START_S, order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.knob import Knob
 from hotlap.records.trials import OF_BASELINE, TOO_FEW, LeverResult, Trial
@@ -104,9 +104,10 @@ def _has_time(
 ) -> bool:
     """Whether the search has time for one trial more, its start included; lent, where it is worth that."""
     start_s = sum(c.gain.startup_s for c in wanted)
+    account = "start" if start_s > SLOW_START_S else "search"
     if worth_lending and session.left_s(state.until) <= start_s + MEASURE_S / 3:
         trial_s = start_s + expected_trial_s(session, baseline, state, wanted, MEASURE_S)
-        session.lend(trial_s, state.until, "search")
+        session.lend(trial_s, state.until, account)
     return session.left_s(state.until) > start_s + MEASURE_S / 3
 
 
@@ -142,7 +143,7 @@ def _worth_a_trial(session: Session, state: Search) -> list[Candidate]:
 def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[Candidate]:
     """Candidates worth a trial, best first."""
     again = {lever for lever, _ in {*state.tried, *state.undecided}}
-    left_s = session.left_s(state.until) + session.lendable_s("search")
+    left_s = session.left_s(state.until) + session.lendable_s("start")
     worth = order(_worth_a_trial(session, state), left_s, again=again)
     place = next((i for i, c in enumerate(worth) if c.predicted <= BEFORE_KNOBS), len(worth))
     return [*worth[:place], *knob_candidates(knobs, state.results, state.tried), *worth[place:]]
@@ -176,6 +177,7 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         min(MEASURE_S, session.left_s(state.until)),
         candidate.setting,
         startup_s=candidate.gain.startup_s,
+        startup_most_s=session.lendable_s("start") if candidate.gain.startup_s > SLOW_START_S else 0.0,
         warm_steps=0 if replay else warm_steps(moves, state.findings),
         per_sample=candidate.is_knob,
     )

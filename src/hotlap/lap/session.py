@@ -29,9 +29,10 @@ from hotlap.trial.sandbox import Sandbox
 
 __all__ = ["MOST_GROWN_S", "Session", "validation_place", "waits_for"]
 
-MOST_LENT = {"search": 0.4, "proof": 1.0}
-"""Of the default budget: what :meth:`Session.lend` adds at most, for either. The search has an account of its own, so
-that no proof lacks the launches that bench/power.py says it needs."""
+MOST_LENT = {"search": 0.4, "start": 1.5, "proof": 1.0}
+"""Of the default budget: what :meth:`Session.lend` adds at most, for each. The search has an account of its own, so
+that no proof lacks the launches that bench/power.py says it needs; so have levers that start slowly (a compiler took 40
+to 260 s on two cores), so that neither the others' trials nor a second look leave them out."""
 MOST_GROWN_S = 900.0
 """The default budget may grow to a quarter of an hour where steps are slow: they belong to trainings of many hours."""
 TRIAL_FLUSH_S = 0.2
@@ -117,7 +118,7 @@ class Session:
 
     def lend(self, seconds: float, share: float = 1.0, to: str = "proof") -> None:
         """Grow the budget until ``seconds`` are left before ``share`` of it is spent, if it is ours (the user named
-        none) and has not grown by too much. A proof has no debt of what the search overdrew (a compiler's start)."""
+        none) and has not grown by too much. A proof has no debt of what the search overdrew."""
         lacking_s = seconds - self.left_s(share)
         if 0 < lacking_s <= self.lendable_s(to):
             overdrawn_s = max(0.0, self.elapsed_s - self.budget_s * share - self.extra_s)

@@ -8,15 +8,15 @@ from hotlap.plan.match import Candidate
 from hotlap.plan.predict import middle_s
 from hotlap.records.plan import PRESERVES
 
-__all__ = ["order"]
+__all__ = ["SLOW_START_S", "order"]
 
-_STARTUP_SHARE = 0.15
-"""A lever whose start alone takes more than this share of the budget left is tried after the others. A prior: the
-search of a default budget has less than 200 s, what it may be lent included, so that a compiler's start (34 s, a prior,
-too) comes late. Unless it promises ``_WORTH_THE_START`` times what the others do ..."""
+SLOW_START_S = 5.0
+"""A lever that takes longer to start (compilation) is tried after the others: given up, it would leave them no time.
+Unless it promises ..."""
 _WORTH_THE_START = 5.0
+"""... so many times what the others do."""
 _STARTUP_SHARE_MOST = 0.5
-"""... and not at all when it takes more than this."""
+"""Of the budget left: a lever whose start alone takes more is not tried."""
 _TIE = 0.02
 """Predictions this close are a tie; the safer lever goes first."""
 
@@ -34,24 +34,22 @@ def order(
     before what starts slowly. Candidates whose start-up (compilation) the budget or the run cannot pay for are left
     out.
     """
-    cheap = [c for c in candidates if _pays(c, budget_s, steps, _STARTUP_SHARE)]
-    most = max((c.predicted - 1.0 for c in cheap), default=0.0)
-    dear = [c for c in candidates if c not in cheap and _pays(c, budget_s, steps)]
-    late = [c for c in dear if c.predicted - 1.0 < _WORTH_THE_START * most]
+    worth = [c for c in candidates if _pays(c, budget_s, steps)]
+    slow = [c for c in worth if c.gain.startup_s > SLOW_START_S]
+    most = max((c.predicted - 1.0 for c in worth if c not in slow), default=0.0)
+    late = [c for c in slow if c.predicted - 1.0 < _WORTH_THE_START * most]
 
     def rank(c: Candidate) -> tuple[bool, bool, int, int, str]:
         return c in late, c.lever in again, -round(c.predicted / _TIE), PRESERVES.index(c.preserves), c.lever
 
-    return sorted(cheap + dear, key=rank)
+    return sorted(worth, key=rank)
 
 
-def _pays(
-    candidate: Candidate, budget_s: float | None, steps: int | None = None, share: float = _STARTUP_SHARE_MOST
-) -> bool:
-    """Whether its start takes no more than a share of the seconds left, and less than it saves over the run."""
+def _pays(candidate: Candidate, budget_s: float | None, steps: int | None) -> bool:
+    """Whether its start takes no more than its share of the seconds left, and less than it saves over the run."""
     startup = candidate.gain.startup_s
     if startup <= 0:
         return True
-    if budget_s is not None and startup > share * budget_s:
+    if budget_s is not None and startup > _STARTUP_SHARE_MOST * budget_s:
         return False
     return steps is None or startup < middle_s(candidate.gain) * steps

@@ -39,6 +39,8 @@ class Budget:
     """Steps left out after a thaw. The loader's queue holds what it held: its processes stand still, too."""
     first_step_s: float = 180.0
     """Launch to first step; an arm that takes longer has failed."""
+    second_step_s: float = 0.0
+    """First step to second, while it computes (a compiler that begins there); ``first_step_s`` if that is longer."""
     warmup_s: float = 30.0
     """First step to steady; after that the arm counts as warm, with a note."""
     warmup_steps: int = 5

@@ -89,11 +89,12 @@ class Runner:
             quiet.cpu_s = arm.cpu_s()
         if quiet.seconds <= limit or quiet.cpu_s is None:
             return
-        busy = (arm.cpu_s() - quiet.cpu_s) / (limit / 2)
-        if under_way and busy > BUSY_CORES and quiet.seconds <= BUSY_PATIENCE * limit:
-            return  # a long validation, say
+        busy = (arm.cpu_s() - quiet.cpu_s) / (limit / 2) > BUSY_CORES
+        longest = BUSY_PATIENCE * limit if under_way else self.budget.second_step_s if steps else limit
+        if busy and quiet.seconds <= longest:
+            return  # a long validation, say, or a compilation
         what = f"hang: no step for {quiet.seconds:.0f} s" if steps else f"hang: no first step within {limit:.0f} s"
-        if steps and not under_way and busy > BUSY_CORES:
+        if steps and not under_way and busy:
             what = f"no second step within {quiet.seconds:.0f} s, while it computes: a compilation, perhaps"
         raise ArmEnded(arm, what, finished=False)
 
