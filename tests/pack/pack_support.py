@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import io
+import struct
+import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,3 +88,18 @@ def jpeg(seed: int, size: tuple[int, int] = (32, 24), kind: str = "JPEG") -> byt
     out = io.BytesIO()
     small.resize(size).save(out, kind)
     return out.getvalue()
+
+
+def tar(path: Path, files: dict[str, bytes] | list[tuple[str, bytes]]) -> None:
+    with tarfile.open(path, "w") as out:
+        for name, content in files.items() if isinstance(files, dict) else files:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            out.addfile(member, io.BytesIO(content))
+
+
+def record(label: float | list[float], content: bytes) -> bytes:
+    many = label if isinstance(label, list) else []
+    head = struct.pack("<IfQQ", len(many), 0.0 if many else label, 0, 0) + struct.pack(f"<{len(many)}f", *many)
+    body = head + content
+    return struct.pack("<II", 0xCED7230A, len(body)) + body + b"\0" * (-len(body) % 4)

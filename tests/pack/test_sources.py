@@ -6,7 +6,6 @@ import io
 import json
 import os
 import struct
-import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from pack_support import jpeg, served
+from pack_support import jpeg, record, served, tar
 from PIL import Image
 
 from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
@@ -193,14 +192,6 @@ def test_any_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             open_source(spec)
 
 
-def tar(path: Path, files: dict[str, bytes] | list[tuple[str, bytes]]) -> None:
-    with tarfile.open(path, "w") as out:
-        for name, content in files.items() if isinstance(files, dict) else files:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            out.addfile(member, io.BytesIO(content))
-
-
 def test_webdataset(tmp_path: Path) -> None:
     for shard in range(2):
         samples = {f"s{shard}{k}.{end}": content for k in range(3)
@@ -243,13 +234,6 @@ def test_images_of_tars_by_any_name_in_any_row(tmp_path: Path) -> None:
     tar(tmp_path / "late.tar", {"a.cls": b"1", "b.png": jpeg(0, kind="PNG"), "b.cls": b"2"})
     source = open_source(str(tmp_path / "late.tar"))
     assert source.row(1)["image"].shape == (3, 24, 32)
-
-
-def record(label: float | list[float], content: bytes) -> bytes:
-    many = label if isinstance(label, list) else []
-    head = struct.pack("<IfQQ", len(many), 0.0 if many else label, 0, 0) + struct.pack(f"<{len(many)}f", *many)
-    body = head + content
-    return struct.pack("<II", 0xCED7230A, len(body)) + body + b"\0" * (-len(body) % 4)
 
 
 def test_a_row_of_two_images_has_two_columns(tmp_path: Path) -> None:

@@ -43,10 +43,12 @@ def test_a_terminal_has_one_line_that_goes_and_lines_that_stay() -> None:
     live.update("diagnosing", elapsed_s=3.0)
     live.line("+ cache-decode  3.04x")
     live.update("proving", "seed 2", "baseline", 3700.0, 7200.0, 5)
+    live.update("try compile-model", elapsed_s=3700.0, budget_s=225.0)
     live.stop()
     live.stop()
     text = out.getvalue()
     assert "+ cache-decode  3.04x" in text and "proving" in text and "1:01:40 / 2:00:00" in text
+    assert "1:01:40, past 3:45" in text
     assert text.rstrip("\n").endswith(("\x1b[?25h", "\x1b[2K"))  # the line was taken away, the cursor is back
 
 

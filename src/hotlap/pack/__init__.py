@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hotlap.pack.copied import source_of
     from hotlap.pack.dataset import PackedDataset, as_is
     from hotlap.pack.loader import Loader
     from hotlap.pack.order.plain import BlockShuffle, Sequential, Shuffle
@@ -61,6 +62,7 @@ _HOME = {
     "mixing": "order.quality",
     "open_source": "sources",
     "pack": "packer",
+    "source_of": "copied",
     "stage": "staging",
     "verify": "verifying",
 }
@@ -91,6 +93,7 @@ __all__ = [
     "mixing",
     "open_source",
     "pack",
+    "source_of",
     "stage",
     "verify",
 ]

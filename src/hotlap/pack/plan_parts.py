@@ -14,7 +14,7 @@ from hotlap.pack.sources.contract import Source
 from hotlap.pack.sources.options import LAYOUT, RESIZED, STORE
 from hotlap.records.errors import HotlapError
 
-__all__ = ["PackSettings", "cannot_pack", "plan_job", "reason_of"]
+__all__ = ["PackSettings", "cannot_pack", "check_new", "plan_job", "reason_of"]
 
 PART_BYTES = 256 << 20
 """Target size of a part: what a kill costs, and what one file of a copy is."""
@@ -98,11 +98,17 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
+def check_new(folder: Path) -> None:
+    """HotlapError where ``folder`` is a pack already."""
+    if (folder / MANIFEST).exists():
+        raise HotlapError(f"{folder} is a pack already.", "Add to it with --append, or choose another folder.")
+
+
 def plan_job(source: Source, folder: Path, settings: PackSettings) -> tuple[Job, Done]:
     """Columns and parts of this packing; those of the interrupted one where there is one, and what of it is done."""
     before = read_manifest(folder) if settings.append else None
-    if before is None and (folder / MANIFEST).exists():
-        raise HotlapError(f"{folder} is a pack already.", "Add to it with --append, or choose another folder.")
+    if before is None:
+        check_new(folder)
     if len(source) == 0:
         raise HotlapError("The source is empty: there is nothing to pack.", "Is it the right SRC?")
     if before is not None:

@@ -88,7 +88,8 @@ class Live:
         self.console.print(text, highlight=False, soft_wrap=not self.console.is_terminal)
 
     def _compose(self, stage: str, detail: str, arm: str, elapsed_s: float, budget_s: float, steps: int | None) -> Text:
-        clock = _clock_text(elapsed_s) + (f" / {_clock_text(budget_s)}" if budget_s > 0 else "")
+        of = "" if budget_s <= 0 else f" / {_clock_text(budget_s)}"
+        clock = _clock_text(elapsed_s) + (of if elapsed_s <= budget_s else of.replace(" /", ", past"))
         out = Text(no_wrap=True, overflow="ellipsis")
         out.append(f" {clock} ", style="dim")
         if budget_s > 0 and self.console.is_terminal:

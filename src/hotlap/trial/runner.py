@@ -41,6 +41,8 @@ BUSY_CORES = 0.1
 """An arm that uses more CPU than this works on something, if not on steps."""
 BUSY_PATIENCE = 10.0
 """How many times longer a working arm is waited for."""
+LONG_STEP_S = 5.0
+"""A second step that takes longer is told, where a lever compiles."""
 
 
 class Runner:
@@ -67,10 +69,17 @@ class Runner:
         alive = arm.alive  # before the rows are read, so that an arm's last rows are never missed
         steps = arm.steps_done()
         now = time.monotonic()
+        note = note or self._compiling(arm, steps)
         self.on_progress(Progress(phase, arm.spec.name, now - self.began, self.budget.seconds, steps, note))
         if not alive:
             raise ArmEnded(arm, arm.failure(), finished=arm.exit_code == 0)
         self._check_hang(arm, steps, now)
+
+    def _compiling(self, arm: Arm, steps: int) -> str:
+        """What an arm does whose levers compile after its first step, and that shows no second one for long."""
+        seconds = self._quiet[arm].seconds
+        waits = steps == 1 and seconds >= LONG_STEP_S and self.budget.second_step_s > 0
+        return f"{seconds:.0f} s in its second step, compiling it seems" if waits else ""
 
     def _check_hang(self, arm: Arm, steps: int, now: float) -> None:
         """Time without a step counts while the arm runs, over all of its turns."""

@@ -12,7 +12,15 @@ import argparse
 import re
 from collections.abc import Callable
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from hotlap.cli.arguments import duration, named, named_path, positive
@@ -74,8 +82,21 @@ def bar() -> Progress:
     return Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
 
 
+def meter(shown: Progress, name: str, rate: Callable[[float], str]) -> Callable[[int, int], None]:
+    """What shows (done, in all) as a line of ``shown``, from the first call on."""
+    tasks: list[TaskID] = []
+
+    def report(done: int, total: int) -> None:
+        if not tasks:
+            tasks.append(shown.add_task(name, rate=""))
+        speed = shown.tasks[shown.task_ids.index(tasks[0])].speed
+        shown.update(tasks[0], completed=done, total=total, rate=rate(speed) if speed else "")
+
+    return report
+
+
 def _pack(args: argparse.Namespace) -> int:
-    from hotlap.pack import PackSettings, SourceOptions, open_source, pack
+    from hotlap.pack import PackSettings, SourceOptions, pack, source_of
     from hotlap.pack.appending import options_as_packed
     from hotlap.pack.manifest import LEFT_OUT
 
@@ -85,15 +106,11 @@ def _pack(args: argparse.Namespace) -> int:
     options = SourceOptions(args.root, args.store, args.size, args.rows == "interleaved")
     if args.append:
         options = options_as_packed(args.target, options, args.rows)
-    source = open_source(args.source, options)
     with bar() as shown:
-        task = shown.add_task("packing", total=len(source), rate="")
-
-        def report(done: int, total: int) -> None:
-            speed = shown.tasks[task].speed
-            shown.update(task, completed=done, total=total, rate=f"{units.per_s(speed)} rows/s" if speed else "")
-
-        manifest = pack(source, args.target, settings, report)
+        copying = meter(shown, "copying", lambda speed: f"{units.bytes_(speed)}/s")
+        with source_of(args.source, args.target, options, args.append, copying) as source:
+            packing = meter(shown, "packing", lambda speed: f"{units.per_s(speed)} rows/s")
+            manifest = pack(source, args.target, settings, packing)
     size = sum(p.size_bytes for p in manifest.parts)
     out = console(stderr=False)
     out.print(f"{args.target}: {units.count(manifest.rows)} rows, {units.bytes_(size)}", markup=False, soft_wrap=True)

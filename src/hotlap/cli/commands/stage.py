@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hotlap.cli.arguments import named, named_path
-from hotlap.cli.commands.pack import bar
+from hotlap.cli.commands.pack import bar, meter
 from hotlap.cli.show import console
 from hotlap.pack.staging import stage
 from hotlap.report import units
@@ -25,12 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Copy what is not there yet."""
     with bar() as shown:
-        task = shown.add_task("staging", rate="")
-
-        def report(done: int, total: int) -> None:
-            speed = shown.tasks[task].speed
-            shown.update(task, completed=done, total=total, rate=f"{units.bytes_(speed)}/s" if speed else "")
-
+        report = meter(shown, "staging", lambda speed: f"{units.bytes_(speed)}/s")
         done = stage(args.source, args.target, report)
     what = f"{done.copied_files} of {done.files} files copied ({units.bytes_(done.copied_bytes)}), the rest was there"
     console(stderr=False).print(f"{args.target}: {what}", markup=False, soft_wrap=True)

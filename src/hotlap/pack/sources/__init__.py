@@ -11,7 +11,7 @@ from hotlap.pack.sources.options import RESIZED, SourceOptions
 from hotlap.pack.sources.read import is_url, read_file
 from hotlap.records.errors import HotlapError
 
-__all__ = ["BadRow", "Source", "SourceOptions", "open_source"]
+__all__ = ["BadRow", "Source", "SourceOptions", "is_on_disk_alone", "open_source"]
 
 _LISTS = (".txt", ".lst", ".csv", ".tsv")
 _ARRAYS = (".npy", ".npz", ".pt", ".pth")
@@ -25,6 +25,11 @@ def open_source(spec: str, options: SourceOptions | None = None) -> Source:
     if options.size is not None and RESIZED not in source.metadata:
         raise HotlapError(f"--size resizes images, and {spec} has none.", "Leave it out.", exit_code=2)
     return source
+
+
+def is_on_disk_alone(spec: str) -> bool:
+    """Whether files of this kind, which hold many rows each, are read from a local disk alone."""
+    return spec.lower().endswith((*_ARRAYS, *_RECORDS))
 
 
 def _open(spec: str, options: SourceOptions) -> Source:
@@ -42,9 +47,9 @@ def _open(spec: str, options: SourceOptions) -> Source:
         return DatasetSource(spec)
     if not is_url(spec) and "{" not in spec and not Path(spec).exists():
         raise HotlapError(f"{spec} does not exist.", "Name a folder, a file, or module:Dataset.")
-    if is_url(spec) and name.endswith((*_ARRAYS, *_RECORDS)):
+    if is_url(spec) and is_on_disk_alone(spec):
         raise HotlapError(f"{spec} is of a kind that is read from a local disk alone.",
-                          "Copy it there first: hotlap stage URL DIR.")  # fmt: skip
+                          "Copy it there first: hotlap stage URL DIR, or hotlap.pack.source_of.")  # fmt: skip
     if name.endswith(_ARRAYS):
         from hotlap.pack.sources.arrays import ArraySource
 

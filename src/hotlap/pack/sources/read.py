@@ -12,7 +12,18 @@ from urllib.parse import quote, unquote
 from hotlap.pack.sources.contract import BadRow, reason
 from hotlap.records.errors import HotlapError
 
-__all__ = ["NETWORK", "inside", "is_url", "leads_out", "list_all", "list_folder", "named", "read_file", "stamp"]
+__all__ = [
+    "NETWORK",
+    "exists",
+    "inside",
+    "is_url",
+    "leads_out",
+    "list_all",
+    "list_folder",
+    "named",
+    "read_file",
+    "stamp",
+]
 
 NETWORK = "If the network failed, run the same command again."
 
@@ -49,6 +60,19 @@ def read_file(path: str) -> bytes:
     if not content:
         raise BadRow(f"{path} is empty (0 bytes).")
     return content
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file, here or at a URL; HotlapError where a URL does not tell."""
+    if not is_url(path):
+        return os.path.exists(path)
+    try:
+        system, place = _fsspec().core.url_to_fs(path)
+        return bool(system.exists(place))
+    except HotlapError:
+        raise
+    except Exception as err:  # as in read_file
+        raise HotlapError(f"{path} cannot be looked for: {reason(err)}.", NETWORK) from err
 
 
 def _open_at_once(path: str, flags: int) -> int:
