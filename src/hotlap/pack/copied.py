@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from hotlap.pack.appending import check_pack
 from hotlap.pack.lock import locked
 from hotlap.pack.manifest import WORK
 from hotlap.pack.plan_parts import check_new
 from hotlap.pack.sources import Source, SourceOptions, is_on_disk_alone, open_source
-from hotlap.pack.sources.read import exists, is_url
+from hotlap.pack.sources.read import exists, is_url, named
 from hotlap.pack.sources.webdataset import expand_braces
 from hotlap.pack.staging import stage
 
@@ -52,12 +51,13 @@ def source_of(
     try:
         with locked(target):
             for url in _files(spec):
-                below = unquote(url[len(place) :])
+                (below,) = named(place, [url[len(place) :]])
                 stage(url, (copies / below).parent, progress)
     finally:
         if is_new and target.exists() and not any(target.iterdir()):
             target.rmdir()
-    yield _Copied(open_source(str(copies / unquote(name)), options), spec, f"{copies}/", place)
+    (below,) = named(place, [name])
+    yield _Copied(open_source(str(copies / below), options), spec, f"{copies}/", place)
     with locked(target):
         shutil.rmtree(copies)
 
