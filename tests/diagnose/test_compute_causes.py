@@ -172,6 +172,8 @@ def test_padding() -> None:
     named = padded(0.5).shape("padding", conv, 9).shape("padding", calls, 30).shape("padding", fills, 33)
     named.stack("forward", 9, ("model.py", 5, "forward", "x = same(x)"), conv)
     assert [w.line for w in causes(named)["padding"].where] == [33, 30, 80]
+    border = ("train.py", 20, "sharpened", 'x = np.pad(x, 2, mode="reflect")')
+    assert [w.line for w in causes(named.shape("padding", border, 20))["padding"].where] == [33, 30, 80]
     named.loads(100, 0.0001, collate=0.0001).stack("data_wait", 9, loop, (*calls[:2], "fetch_clip", calls[3]))
     named.shape("padding", (*calls[:2], "fetch_clip", calls[3]), 30)
     assert causes(named)["padding"].where[0].function == "fetch_clip", "where samples are loaded"

@@ -16,6 +16,8 @@ CAUSE = "padding"
 
 _FILLS = re.compile(r"\bpad\w*\(")
 """Calls by name: a model's own functions pad too, for its convolutions."""
+_REPEATS = re.compile(r"""["'](reflect|symmetric|replicate|edge|circular|wrap)["']""")
+"""Modes of numpy's and torch's ``pad`` that repeat the content (a filter's border): what is padded here are zeros."""
 
 
 def _lines(view: View) -> list[Where]:
@@ -23,7 +25,8 @@ def _lines(view: View) -> list[Where]:
     book = loader_book(view)
     loading = {(f.file, f.func) for sample in book.samples for f in sample.user if not asks(book.text(f))}
     model = {(f.file, f.func) for sample in view.stacks.phase("forward").samples for f in sample.user} - loading
-    found = [w for w in view.option_where(CAUSE) if (w.file, w.function) not in model or not _FILLS.search(w.text)]
+    named = [w for w in view.option_where(CAUSE) if not _REPEATS.search(w.text)]
+    found = [w for w in named if (w.file, w.function) not in model or not _FILLS.search(w.text)]
     return sorted(found, key=lambda w: ((w.file, w.function) not in loading, _FILLS.search(w.text) is not None))
 
 
