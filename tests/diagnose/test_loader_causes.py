@@ -301,17 +301,18 @@ def test_collate_says_when_lists_become_tensors() -> None:
 
 
 def test_notes_on_workers_and_memory() -> None:
-    def notes(workers: int, growth: int, shm: int) -> str:
+    def notes(workers: int, growth: int, shm: int, jump: int = 0) -> str:
         builder = waiting(num_workers=workers).worker(50, 0.02)
-        for i in range(8):
-            builder.ticks(1, children_rss_bytes=2**28 + i * growth)
+        for i in range(20):
+            builder.ticks(1, children_rss_bytes=2**28 + i * growth + (i > 12) * jump)
         timeline = builder.build()
-        timeline.tick = [replace(tick, t=builder.clock.now - (8 - i) * 10**8) for i, tick in enumerate(timeline.tick)]
+        timeline.tick = [replace(tick, t=builder.clock.now - (20 - i) * 10**8) for i, tick in enumerate(timeline.tick)]
         return " ".join(judge(builder, cpu_machine(shm_bytes=shm)).notes)
 
-    assert "loader workers grew from" in notes(2, 2**27, 2**33) and "/dev/shm" not in notes(2, 2**27, 2**33)
-    assert "grew" not in notes(2, 2**20, 2**33)
-    assert "/dev/shm) holds 67108864 bytes" in notes(2, 0, 2**26) and "/dev/shm" not in notes(0, 0, 2**26)
+    assert "workers grew by 448 MiB (from 416 MiB)" in notes(2, 2**25, 2**33)
+    assert "/dev/shm" not in notes(2, 2**25, 2**33) and "grew" not in notes(2, 2**20, 2**33)
+    assert "grew" not in notes(2, 0, 2**33, jump=2**30), "workers of a second epoch, forked of a larger training"
+    assert "/dev/shm) holds 64 MiB" in notes(2, 0, 2**26) and "/dev/shm" not in notes(0, 0, 2**26)
 
 
 def test_what_has_a_name_is_taken_out_of_the_general_words() -> None:
