@@ -312,7 +312,7 @@ def test_notes_on_workers_and_memory() -> None:
     assert "workers grew by 448 MiB (from 416 MiB)" in notes(2, 2**25, 2**33)
     assert "/dev/shm" not in notes(2, 2**25, 2**33) and "grew" not in notes(2, 2**20, 2**33)
     assert "grew" not in notes(2, 0, 2**33, jump=2**30), "workers of a second epoch, forked of a larger training"
-    assert "/dev/shm) holds 64 MiB" in notes(2, 0, 2**26) and "/dev/shm" not in notes(0, 0, 2**26)
+    assert "/dev/shm) holds 64.0 MiB" in notes(2, 0, 2**26) and "/dev/shm" not in notes(0, 0, 2**26)
 
 
 def test_what_has_a_name_is_taken_out_of_the_general_words() -> None:

@@ -63,7 +63,7 @@ def test_a_partial_copy_of_something_else_is_found(source: Path, tmp_path: Path)
 
 def test_space_is_looked_at_first(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(HotlapError, match="room for 1000 bytes"):
+    with pytest.raises(HotlapError, match=r"room for 1,000 B, 1\.2 MiB are needed"):
         stage(str(source), tmp_path / "target")
     assert not (tmp_path / "target").exists()
 

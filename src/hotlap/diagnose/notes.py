@@ -9,6 +9,7 @@ from hotlap.diagnose.drift import find_drift, neighbours_since
 from hotlap.diagnose.sites import calls, collect_calls
 from hotlap.diagnose.view import View
 from hotlap.diagnose.worker_notes import worker_notes
+from hotlap.records.sizes import size_text
 
 __all__ = ["make_notes"]
 
@@ -41,7 +42,7 @@ def make_notes(view: View) -> list[str]:
             notes.append(f"The process stood still {stopped} times for over 5 s (frozen, suspended or starved).")
         first, last = ticks[len(ticks) // 4].rss_bytes, ticks[-1].rss_bytes
         if first > 0 and last > 1.5 * first and last - first > 256 * 2**20:
-            notes.append(f"Memory of the process grew from {first} to {last} bytes while it trained.")
+            notes.append(f"Memory of the process grew from {size_text(first)} to {size_text(last)} while it trained.")
     notes += _free_syncs(view) + _on_the_device(view)
     if view.workers and not timeline.workers:
         notes.append("No worker of the loader could be watched; its split is unknown.")

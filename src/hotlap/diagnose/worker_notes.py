@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hotlap.diagnose.view import View
+from hotlap.records.sizes import size_text
 
 __all__ = ["worker_notes"]
 
@@ -29,18 +30,14 @@ def worker_notes(view: View) -> list[str]:
         grown = sum(now - before for before, now in pairwise(late) if abs(now - before) <= _JUMP * before)
         if grown > max((_GREW - 1.0) * first, _GREW_BYTES):
             notes.append(
-                f"Memory of the loader workers grew by {_mib(grown)} (from {_mib(first)}) while they loaded. A data set "
-                "that is a list of many Python objects is copied page by page as its reference counts are touched: keep "
-                "it in arrays (numpy, or one tensor) instead."
+                f"Memory of the loader workers grew by {size_text(grown)} (from {size_text(first)}) while they loaded. "
+                "A data set that is a list of many Python objects is copied page by page as its reference counts are "
+                "touched: keep it in arrays (numpy, or one tensor) instead."
             )
     shm = view.machine.shm_bytes
     if shm is not None and shm < view.policy.small_shm_bytes:
         notes.append(
-            f"The memory file system (/dev/shm) holds {_mib(shm)}, and workers hand their batches over through it: a "
-            "bus error there means that it is full. Start the container with --shm-size or --ipc=host."
+            f"The memory file system (/dev/shm) holds {size_text(shm)}, and workers hand their batches over through "
+            "it: a bus error there means that it is full. Start the container with --shm-size or --ipc=host."
         )
     return notes
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.0f} MiB"

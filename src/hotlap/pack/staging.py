@@ -20,6 +20,7 @@ from typing import Any
 from hotlap.pack.sources.contract import reason
 from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, list_all, named
 from hotlap.records.errors import HotlapError
+from hotlap.records.sizes import size_text
 
 __all__ = ["Staged", "stage"]
 
@@ -154,9 +155,8 @@ def _check_space(folder: Path, needed: int) -> None:
         raise HotlapError(f"{place} is a file; DST is the folder to copy into.", "Name a folder, or one to be made.")
     free = shutil.disk_usage(place).free
     if needed > free:
-        raise HotlapError(
-            f"{folder} has room for {free} bytes, {needed} are needed.", "Free some space, or stage to another disk."
-        )
+        what = f"{folder} has room for {size_text(free)}, {size_text(needed)} are needed."
+        raise HotlapError(what, "Free some space, or stage to another disk.")
 
 
 def _open(root: str, name: str) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from hotlap.records.sizes import size_text
+
 __all__ = [
     "NONE",
     "bytes_",
@@ -149,12 +151,7 @@ def bytes_(value: float | None) -> str:
     """``4509715661`` -> ``4.2 GiB``."""
     if value is None or not _known(value):
         return NONE
-    size = float(value)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(size) < 1023.5 or unit == "TiB":
-            return f"{size:,.0f} {unit}" if unit == "B" or abs(size) >= 99.95 else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
+    return size_text(float(value))
 
 
 def count(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hotlap.diagnose.storage import storage_finding
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
+from hotlap.records.sizes import size_text
 
 CAUSE = "page-cache-exhausted"
 
@@ -14,7 +15,7 @@ def find(view: View) -> Finding | None:
     memory = view.machine.memory_bytes
     advice = (
         f"Make the data smaller (keep it compressed, crop or resize it once) or give it more memory than the "
-        f"{memory} bytes here: a cache that holds a part of it hits rarely under a shuffle. Reading in shuffled "
+        f"{size_text(memory)} here: a cache that holds a part of it hits rarely under a shuffle. Reading in shuffled "
         "windows of neighbouring samples reads each part once."
     )
     return storage_finding(view, CAUSE, advice, "read from storage again in each epoch")
