@@ -154,8 +154,9 @@ def test_host_tensors_only_on_a_device() -> None:
     assert found.seconds_per_step == pytest.approx(0.8 * 0.005) and "device=" in found.advice
 
 
-def padded(share: float | None, shapes: int = 1) -> TimelineBuilder:
-    return healthy().setting("inputs", calls=4, shapes=shapes, usual=[[32, 100]], padding_frac=share)
+def padded(share: float | None, common: float | None = 0.3) -> TimelineBuilder:
+    given = {"padding_frac": share, "common_frac": common}
+    return healthy().setting("inputs", calls=4, shapes=2, usual=[[32, 100], [32]], **given)
 
 
 def test_padding() -> None:
@@ -177,7 +178,8 @@ def test_padding() -> None:
     named.loads(100, 0.0001, collate=0.0001).stack("data_wait", 9, loop, (*calls[:2], "fetch_clip", calls[3]))
     named.shape("padding", (*calls[:2], "fetch_clip", calls[3]), 30)
     assert causes(named)["padding"].where[0].function == "fetch_clip", "where samples are loaded"
-    assert "longest" in causes(padded(0.5, shapes=4))["padding"].detail
+    for common in (0.04, None):
+        assert "longest" in causes(padded(0.5, common))["padding"].detail, "one size for inputs of many shapes"
     assert "padding" not in causes(padded(0.1)) and "padding" not in causes(padded(None))
 
 

@@ -10,7 +10,7 @@ import torch
 
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.probe.denormals import share_of_denormals
-from hotlap.probe.inputs import padding_frac
+from hotlap.probe.inputs import paddings
 from hotlap.records.findings import Finding
 from hotlap.records.timeline import Timeline
 from hotlap.testing.timelines import cpu_machine
@@ -193,40 +193,54 @@ def test_padding_is_counted_however_the_batch_is_given(watched: Any, call: str) 
     assert found == 0.75
 
 
+def padding_frac(tensor: torch.Tensor) -> float | None:
+    found = paddings(torch, tensor)
+    return None if found is None else found[0]
+
+
+def test_padding_that_all_samples_have_in_common() -> None:
+    tokens = torch.randint(1, 50, (4, 20))
+    tokens[:, 12:], tokens[:2, 6:] = 0, 0
+    assert paddings(torch, tokens) == pytest.approx((1.0 - (6 + 6 + 12 + 12) / 80, 0.4))
+    images = torch.zeros(2, 3, 8, 8)
+    images[0, :, :4, :6], images[1, :, :6, :4] = 1.0, 1.0
+    assert paddings(torch, images) == pytest.approx((1.0 - 24 / 64, 1.0 - 36 / 64))
+
+
 def test_padding_of_tokens_is_what_most_samples_end_with() -> None:
     tokens = torch.randint(0, 50, (4, 20))
     tokens[:3, 5:] = 50256
     tokens[:, 4] = 7
-    assert padding_frac(torch, tokens) == pytest.approx(1.0 - (3 * 5 / 20 + 1.0) / 4)
+    assert padding_frac(tokens) == pytest.approx(1.0 - (3 * 5 / 20 + 1.0) / 4)
 
 
 def test_padding_of_images_and_of_nothing() -> None:
     images = torch.zeros(2, 3, 8, 8)
     images[0, :, :4, :4] = 1.0
     images[1] = 1.0
-    assert padding_frac(torch, images) == 1.0 - (0.25 + 1.0) / 2
-    assert padding_frac(torch, torch.ones(4, 9)) == 0.0
-    assert padding_frac(torch, torch.zeros(4, 9)) is None and padding_frac(torch, torch.ones(4)) is None
+    assert padding_frac(images) == 1.0 - (0.25 + 1.0) / 2
+    assert padding_frac(torch.ones(4, 9)) == 0.0
+    assert padding_frac(torch.zeros(4, 9)) is None and padding_frac(torch.ones(4)) is None
     digits = torch.zeros(4, 1, 28, 28)
     digits[..., 4:24, 6:20] = 1.0
-    assert padding_frac(torch, digits) == 0.0 == padding_frac(torch, digits[:, 0]), "in the middle of its frame"
+    assert padding_frac(digits) == 0.0 == padding_frac(digits[:, 0]), "in the middle of its frame"
     words = torch.zeros(4, 1000)
     words[:, :600:40] = 1.0
-    assert padding_frac(torch, words) == 0.0, "a bag of words ends where its last word stands"
+    assert padding_frac(words) == 0.0, "a bag of words ends where its last word stands"
 
 
 def test_padding_of_sequences_whatever_stands_first() -> None:
     waves = torch.randn(3, 1, 100)
     waves[:2, :, 40:] = 0
-    assert padding_frac(torch, waves) == pytest.approx(0.4)
+    assert padding_frac(waves) == pytest.approx(0.4)
     mels = torch.randn(3, 20, 50)
     mels[:, :, 25:] = 0
-    assert padding_frac(torch, mels) == pytest.approx(0.5) == padding_frac(torch, mels.mT.contiguous())
+    assert padding_frac(mels) == pytest.approx(0.5) == padding_frac(mels.mT.contiguous())
     tall = torch.ones(3, 40, 30)
     tall[:, :, 20:] = 0
-    assert padding_frac(torch, tall) == 0.0, "features that end in zeros, of a longer sequence"
+    assert padding_frac(tall) == 0.0, "features that end in zeros, of a longer sequence"
     letters = torch.nn.functional.one_hot(torch.randint(0, 4, (3, 30)) * 5, 40).float()
-    assert padding_frac(torch, letters) == 0.0, "a class that no sample has is no padding"
+    assert padding_frac(letters) == 0.0, "a class that no sample has is no padding"
 
 
 def test_activations_computed_twice(watched: Any) -> None:

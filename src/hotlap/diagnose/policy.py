@@ -52,6 +52,8 @@ class Policy:
     """... and never more than this times what the kernel took in all. Prior: wall saved is about system time."""
     padding_min_frac: float = 0.15
     """Padding below which sorting into buckets of length is not worth its effect on the order of samples."""
+    common_padding_frac: float = 0.05
+    """Padding that all samples of a batch have in common, from which on batches are taken to be padded to one size."""
     padding_prior: float = 0.8
     """Part of the padded compute that buckets of length save. Prior: some is left within each bucket."""
     memory_free_frac: float = 0.5

@@ -16,6 +16,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from hotlap.inject.on_import import on_import
+from hotlap.inject.resident import ResidentBatch
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.undo import Undo
 from hotlap.probe.watch import Watch
@@ -47,7 +48,7 @@ def ablate(what: str, call: Call, points: HookPoints, undo: Undo, watch: Watch) 
 class _Resident:
     """The first batch, as often as the epoch is long."""
 
-    def __init__(self, batch: Any, length: int | None) -> None:
+    def __init__(self, batch: ResidentBatch, length: int | None) -> None:
         self._batch = batch
         self._left = length
 
@@ -59,7 +60,7 @@ class _Resident:
             if self._left <= 0:
                 raise StopIteration
             self._left -= 1
-        return self._batch
+        return self._batch.give()
 
     def __len__(self) -> int:
         return self._left or 0
@@ -75,14 +76,14 @@ def _length(loader: Any) -> int | None:
 def _resident_batch(module: ModuleType, points: HookPoints, undo: Undo, applied: Callable[[], None]) -> None:
     loader_class = module.DataLoader
     original = loader_class.__iter__
-    batches: dict[int, Any] = {}
+    batches: dict[int, tuple[ResidentBatch, Any]] = {}
 
     def iterate(loader: Any) -> Any:
         if points.validating:
             return original(loader)
         if id(loader) not in batches:
             iterator = original(loader)
-            batches[id(loader)] = (next(iterator), loader)
+            batches[id(loader)] = (ResidentBatch(next(iterator)), loader)
             del iterator  # its workers end here
             applied()
         return _Resident(batches[id(loader)][0], _length(loader))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from hotlap.probe.context import Context
 from hotlap.probe.denormals import share_of_denormals
 from hotlap.records.rows import Setting
 
-__all__ = ["Inputs", "padding_frac", "tensors_given"]
+__all__ = ["Inputs", "paddings", "tensors_given"]
 
 RUNS = 32
 """Stretches of each tensor in which denormals are looked for: a batch has them in some samples, at some ends."""
@@ -20,14 +21,16 @@ LARGEST = 1 << 24
 """Elements of a tensor above which its padding is not counted: that would take longer than a watched step may."""
 
 
-def padding_frac(torch: Any, tensor: Any) -> float | None:
-    """Share of padding behind each sample's last content: along dimension 1, of images along height and width.
+def paddings(torch: Any, tensor: Any) -> tuple[float, float] | None:
+    """Shares of padding behind each sample's last content, and behind the last content of all samples.
+
+    Along dimension 1, of images along height and width.
 
     Of three dimensions along 1, or along 2 where it is longer: time may stand behind the channels. Content with as
     much room before it as behind it was put into the middle (a digit in its frame), and is not padded.
 
     Padding is zeros; in whole numbers of two dimensions (tokens) it is whatever stands at the end of most samples.
-    None: not countable (another device, one dimension, too large). A batch in which no sample is padded gives 0.0.
+    None: not countable (another device, one dimension, too large). A batch in which no sample is padded gives 0.0, 0.0.
     """
     if tensor.device.type != "cpu" or tensor.dim() < 2 or not 0 < tensor.numel() <= LARGEST or tensor.is_sparse:
         return None
@@ -43,9 +46,9 @@ def padding_frac(torch: Any, tensor: Any) -> float | None:
     return _behind(torch, tensor, content, (2, 3) if tensor.dim() == 4 else (1,))
 
 
-def _behind(torch: Any, tensor: Any, content: Any, lengths: tuple[int, ...]) -> float | None:
-    """1 - the part of each sample up to its last content, along these dimensions, on the mean."""
-    kept = torch.ones(tensor.shape[0])
+def _behind(torch: Any, tensor: Any, content: Any, lengths: tuple[int, ...]) -> tuple[float, float] | None:
+    """1 - the part of each sample up to its last content, along these dimensions, on the mean; and of all of them."""
+    kept, common = torch.ones(tensor.shape[0]), 1.0
     for dim in lengths:
         size = tensor.shape[dim]
         others = [d for d in range(1, tensor.dim()) if d != dim]
@@ -53,9 +56,10 @@ def _behind(torch: Any, tensor: Any, content: Any, lengths: tuple[int, ...]) -> 
         end = (seen * torch.arange(1, size + 1)).amax(1)
         start = size - (seen * torch.arange(size, 0, -1)).amax(1)
         padded = (start * 2 < size - end) & (seen.sum(1) >= DENSE * (end - start))
-        kept = kept * torch.where(padded | (end == 0), end, size) / size
+        ends = torch.where(padded | (end == 0), end, size)
+        kept, common = kept * ends / size, common * float(ends.max()) / size
     kept = kept[kept > 0]
-    return float(1.0 - kept.mean()) if len(kept) else None
+    return (float(1.0 - kept.mean()), 1.0 - common) if len(kept) else None
 
 
 def tensors_given(torch: Any, args: Any) -> dict[str, Any]:
@@ -76,13 +80,18 @@ def tensors_given(torch: Any, args: Any) -> dict[str, Any]:
     return {str(name): a for name, a in values.items() if type(a) is torch.Tensor}
 
 
+def _mean(shares: Iterable[float]) -> float:
+    values = list(shares)
+    return round(sum(values) / len(values), 4)
+
+
 class Inputs:
     """What was given in the steps being watched."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self._shapes: dict[int, dict[tuple[Any, ...], int]] = {}
-        self._padding: list[float] = []
+        self._padding: list[tuple[float, float]] = []
         self._denormal: list[float] = []
 
     def see(self, module: Any, named: dict[str, Any]) -> None:
@@ -101,7 +110,7 @@ class Inputs:
             return  # a mode of the script's would see the operations
         with torch.no_grad():
             masks = [a for name, a in named.items() if name.endswith("attention_mask") and a.dim() == 2]
-            found = [padding_frac(torch, a) for a in (given[0], *masks)]
+            found = [paddings(torch, a) for a in (given[0], *masks)]
         counted = [f for f in found if f is not None]
         if counted:
             self._padding.append(max(counted))
@@ -112,12 +121,15 @@ class Inputs:
         if self._shapes:
             shapes = max(self._shapes.values(), key=len)
             usual = max(shapes, key=lambda s: shapes[s])
-            padding = round(sum(self._padding) / len(self._padding), 4) if self._padding else None
+            padding, common = (
+                (_mean(shares) for shares in zip(*self._padding, strict=True)) if self._padding else (None,) * 2
+            )
             value = {
                 "calls": sum(shapes.values()),
                 "shapes": len(shapes),
                 "usual": [list(s) for s in usual],
                 "padding_frac": padding,
+                "common_frac": common,
             }
             if any(self._denormal):
                 value["denormal_frac"] = round(sum(self._denormal) / len(self._denormal), 4)

@@ -38,12 +38,13 @@ def find(view: View) -> Finding | None:
     padding = median(float(value["padding_frac"]) for value in rows)
     if padding < view.policy.padding_min_frac:
         return None
-    shapes, prior = max(int(value.get("shapes") or 1) for value in rows), view.policy.padding_prior
+    common, prior = median(float(value.get("common_frac") or 0.0) for value in rows), view.policy.padding_prior
     filled = [*_lines(view), *wait_where(view, "collate")]
     where = (filled or view.forward_where())[: view.policy.max_where]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
-    to = "one size for all batches" if shapes == 1 else "the longest sample of each batch"
-    evidence = {"padding_frac": padding, "shapes": shapes, "usual": rows[-1].get("usual")}
+    one_size = common >= view.policy.common_padding_frac
+    to = "one size for all batches" if one_size else "the longest sample of each batch"
+    evidence = {"padding_frac": padding, "common_frac": common, "one_size": one_size, "usual": rows[-1].get("usual")}
     evidence |= {"basis": "prior", "prior": prior}
     return view.finding(
         CAUSE, view.compute_s * padding * prior, f"Put samples of like length into one batch (a batch sampler with "

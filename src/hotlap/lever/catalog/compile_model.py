@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ID = "compile-model"
 TREATS = ("python-loop", "samples-loop", "precision", "memory-format", "unfused")
 PRESERVES = "maths"
-CONFLICTS = ()
+CONFLICTS = ("trim-padding",)
 NUMERIC = True
 SHARED_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """Compiled code is found again by its source: a second start is quicker than the first."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ID = "cudnn-benchmark"
 TREATS = ("cudnn-benchmark",)
 PRESERVES = "maths"
-CONFLICTS = ()
+CONFLICTS = ("trim-padding",)
 NUMERIC = True
 DEVICE = "cuda"
 

@@ -1,0 +1,126 @@
+"""Cut off each batch what is padding in all of its samples.
+
+Evidence: A part of each batch is padding, and it is there behind the longest sample too: batches are padded to one size
+(a tokenizer's ``max_length``, the largest image of the data set).
+
+Gain: What is computed of the padding that all samples of a batch have in common. Samples of like length in one batch
+would save more, which is for a person to do.
+
+Runtime: Each batch of the training loader is looked at where the script gets it. Where it says how far its content goes
+(a mask of ones and zeros, lengths, sizes of images), all tensors that are as long are cut alike, to a multiple of
+``sequence`` along dimension 1, of ``image`` in height and width. What is cut has to be the same padding everywhere;
+else the batch is left alone. A quarter of each length stays in any case.
+
+Source: Pad to the longest sample of the batch: ``padding="longest"``, a collate function that pads.
+
+Risk: Of a model that reads the mask, the same is computed. One that does not has seen the padding (an average over
+time, a normalisation over pixels), and learns from other numbers: the proof of quality compares the losses. Dropout
+draws other numbers. Lengths vary from batch to batch, so graphs that are compiled or measured for one shape are not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.gains import bounded
+from hotlap.lever.trimming import trimmed
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+ID = "trim-padding"
+TREATS = ("padding",)
+PRESERVES = "distribution"
+CONFLICTS = ("compile-model", "cudnn-benchmark")
+NUMERIC = True
+
+RULES = {"sequence": Rule(int, 1, 4096), "image": Rule(int, 1, 1024)}
+NOT_TOLD = "nothing in the batches says where their content ends (a mask, lengths, sizes), or all of it is needed"
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """Padding that is computed."""
+    return first(findings, TREATS)
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """Multiples that kernels like: 8 for tensor cores, 32 for networks that halve their images five times."""
+    if findings.script.loader is None:
+        return Refusal("The batches come from no DataLoader.")
+    if findings.script.model.get("compiled"):
+        return Refusal("The model is compiled: each new length would be compiled anew.")
+    if not finding.evidence.get("one_size", True):
+        return Refusal("Batches are padded to their own longest sample already.")
+    return [{"sequence": 8, "image": 32}]
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """Of what padding costs, the part that is common to a batch's samples; half of it at least, for the rounding."""
+    padding = float(finding.evidence.get("padding_frac", 1.0))
+    common = min(1.0, float(finding.evidence.get("common_frac", padding)) / padding) if padding > 0 else 0.0
+    seconds = finding.seconds_per_step * common
+    return bounded(findings, 0.5 * seconds, 1.2 * seconds, "prior")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """Two whole numbers."""
+    return check_setting(setting, RULES)
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Wrap each epoch's iterator of a training loader."""
+
+    def shorter(loader: DataLoader[Any], iterator: Any) -> Any:
+        return _Trimming(target, iterator, setting)
+
+    target.wrap_iterator(shorter)
+    target.unfit(NOT_TOLD)
+
+
+class _Trimming:
+    """An epoch's iterator whose batches are cut; in all else it is the loader's."""
+
+    def __init__(self, target: Target, iterator: Any, setting: Setting) -> None:
+        self._target, self._iterator, self._setting = target, iterator, setting
+        self._gave_up = False
+
+    def __iter__(self) -> _Trimming:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._iterator)
+        if self._gave_up:
+            return batch
+        try:
+            short = trimmed(batch, self._setting["sequence"], self._setting["image"])
+        except Exception as err:  # whatever the script's own types raise
+            self._gave_up = True
+            self._target.unfit(f"a batch could not be looked at: {type(err).__name__}: {err}")
+            return batch
+        if short is not batch:
+            self._target.changed()
+        return short
+
+    def __len__(self) -> int:
+        return len(self._iterator)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator, name)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """Advice at the line that pads."""
+    where = place(*finding.where)
+    advice = "Pad to the longest sample of each batch, not to one length for all (in a collate function)."
+    return [Edit("advice", where.file, where.line, advice=advice)]

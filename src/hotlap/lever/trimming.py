@@ -1,0 +1,152 @@
+"""Padding that all samples of a batch have in common, cut off every tensor of the batch alike.
+
+Only where the batch itself says where its content ends: a mask of ones and zeros, the lengths of its samples, the sizes
+of its images. What is cut has to be padding in every tensor that is as long; else the batch stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.batch_parts import rebuilt, tensors_in
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["trimmed"]
+
+LEAST_FRAC = 0.25
+"""Of a length, what stays at least: a model may halve its input several times, and needs something to halve."""
+
+
+def trimmed(batch: Any, sequence: int, image: int) -> Any:
+    """``batch`` with shorter tensors, in new lists and mappings of the same types; itself where nothing is cut.
+
+    ``sequence``, ``image``: lengths along dimension 1, and heights and widths, are cut to multiples of these.
+    """
+    import torch
+
+    tensors = [t for t in tensors_in(batch) if t.dim() > 0]
+    if not tensors or any(t.device.type != "cpu" or t.layout != torch.strided for t in tensors):
+        return batch
+    rows = tensors[0].shape[0]
+    tensors = [t for t in tensors if t.shape[0] == rows]
+    cuts = {**_sequences(torch, tensors, sequence), **_images(torch, tensors, image)}
+    whole = {name: _whole(torch, cut) for name, cut in cuts.items()}
+    return rebuilt(batch, lambda t: whole.get(id(t), t)) if cuts else batch
+
+
+def _whole(torch: Any, cut: Tensor) -> Tensor:
+    """Without gaps in memory (a script may call ``view``), channels last where they were."""
+    last = cut.dim() == 4 and cut.stride(1) == 1 and cut.shape[1] > 1
+    found: Tensor = cut.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    return found
+
+
+def _top(longest: int, multiple: int, size: int) -> int:
+    """What is kept of ``size``."""
+    least = max(longest, int(LEAST_FRAC * size), 1)
+    return min(size, -(-least // multiple) * multiple)
+
+
+def _sequences(torch: Any, tensors: list[Tensor], multiple: int) -> dict[int, Tensor]:
+    """Tensors that are shorter along dimension 1 (and further ones as long), by id of what they are cut from."""
+    for size in sorted({t.shape[1] for t in tensors if t.dim() == 2 and t.shape[1] > multiple}, reverse=True):
+        longest = _longest(torch, tensors, size)
+        if longest is None or (top := _top(longest, multiple, size)) >= size:
+            continue
+        alike = [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
+        if all(_same(t[:, top:]) for t in alike):
+            return {id(t): _short(t, size, top) for t in alike}
+    return {}
+
+
+def _short(tensor: Tensor, size: int, top: int) -> Tensor:
+    for dim in range(1, tensor.dim()):
+        if tensor.shape[dim] == size and (dim == 1 or _same(tensor.narrow(dim, top, size - top))):
+            tensor = tensor.narrow(dim, 0, top)
+    return tensor
+
+
+def _longest(torch: Any, tensors: list[Tensor], size: int) -> int | None:
+    """Content of the longest sample, as a mask of that length says, or lengths; None where nothing does."""
+    for mask in tensors:
+        if mask.dim() == 2 and mask.shape[1] == size and mask.dtype.is_complex is False:
+            ones = mask != 0
+            if not (mask == ones.to(mask.dtype)).all():
+                continue  # other values than 0 and 1
+            for content in (ones, ~ones):  # of key_padding_mask the ones are padding
+                ends = content.sum(1)
+                if bool(ends.min() > 0) and bool((content == (torch.arange(size) < ends[:, None])).all()):
+                    return int(ends.max())
+    for lengths in tensors:
+        whole = not lengths.dtype.is_floating_point and lengths.dtype != torch.bool and not lengths.dtype.is_complex
+        if lengths.dim() == 1 and whole and bool(lengths.min() > 0) and int(lengths.max()) <= size:
+            behind = torch.arange(size) >= lengths[:, None]
+            if any(t.dim() == 2 and t.shape[1] == size and _ends_with(t, behind) for t in tensors):
+                return int(lengths.max())
+    return None
+
+
+def _ends_with(tensor: Tensor, behind: Tensor) -> bool:
+    """Whether one value stands wherever ``behind`` is, and ends no sample's content."""
+    fill = tensor[behind]
+    if not len(fill) or not bool((fill == fill[0]).all()):
+        return False
+    last = behind.logical_not().sum(1) - 1
+    return bool((tensor.gather(1, last[:, None]) != fill[0]).all())
+
+
+def _same(tail: Tensor) -> bool:
+    """One value in all, or the same in every sample (positions)."""
+    return bool((tail == tail.flatten()[0]).all()) or bool((tail == tail[:1]).all())
+
+
+def _images(torch: Any, tensors: list[Tensor], multiple: int) -> dict[int, Tensor]:
+    """Images without the rows and columns at their ends that are zero in all, and masks of pixels as large."""
+    for images in tensors:
+        if images.dim() != 4 or images.shape[0] == 0:
+            continue
+        height, width = images.shape[2:]
+        masks = [t for t in tensors if t.dim() == 3 and t.shape[1:] == (height, width)]
+        told = _told(torch, tensors, masks, height, width)
+        if told is None:
+            continue
+        tall = _top(max(told[0], _end(images, 2, multiple)), multiple, height)
+        wide = _top(max(told[1], _end(images, 3, multiple)), multiple, width)
+        if (tall, wide) != (height, width):
+            alike = [t for t in tensors if t.dim() == 4 and t.shape[2:] == (height, width)]
+            if all(max(_end(t, 2, multiple) - tall, _end(t, 3, multiple) - wide) <= 0 for t in alike):
+                found = {id(t): t[:, :, :tall, :wide] for t in alike}
+                return found | {id(mask): mask[:, :tall, :wide] for mask in masks}
+    return {}
+
+
+def _told(torch: Any, tensors: list[Tensor], masks: list[Tensor], height: int, width: int) -> tuple[int, int] | None:
+    """Height and width of the largest content: of masks of zeros and ones, or of sizes, in either order."""
+    for mask in masks:
+        ones = mask != 0
+        for content in (ones, ~ones):
+            if bool((mask == ones.to(mask.dtype)).all()) and bool(content[:, 0, 0].all()):
+                tall = int((content.any(2) * torch.arange(1, height + 1)).max())
+                wide = int((content.any(1) * torch.arange(1, width + 1)).max())
+                return tall, wide
+    for sizes in tensors:
+        if sizes.dim() == 2 and sizes.shape[1] == 2 and not sizes.dtype.is_complex and bool(sizes.min() > 0):
+            first, second = int(sizes[:, 0].max()), int(sizes[:, 1].max())
+            orders = [order for order in ((first, second), (second, first)) if order[0] <= height and order[1] <= width]
+            if orders and bool((sizes == sizes.round()).all() if sizes.dtype.is_floating_point else True):
+                return max(order[0] for order in orders), max(order[1] for order in orders)
+    return None
+
+
+def _end(images: Tensor, dim: int, step: int) -> int:
+    """Where the last line that is not zero ends, looked for from behind, ``step`` lines at a time."""
+    end = images.shape[dim]
+    while end > 0:
+        begin = max(0, end - step)
+        lines = images.narrow(dim, begin, end - begin)
+        if bool((lines != 0).any()):
+            return end
+        end = begin
+    return 0

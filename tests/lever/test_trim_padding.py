@@ -1,0 +1,197 @@
+"""trim-padding: what it cuts, what it leaves alone, and that a model that reads its mask learns the same."""
+
+from __future__ import annotations
+
+from collections import UserDict, namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from hotlap.lever.catalog import trim_padding
+from hotlap.lever.contract import Refusal
+from hotlap.lever.trimming import trimmed
+from hotlap.testing.lever_kit import findings_of, machine_of
+from hotlap.testing.lever_target import LocalTarget
+
+SETTING = {"sequence": 8, "image": 32}
+
+
+def cut(batch: Any) -> Any:
+    return trimmed(batch, **SETTING)
+
+
+def texts(lengths: tuple[int, ...] = (5, 20, 11), size: int = 64, fill: int = 0) -> dict[str, torch.Tensor]:
+    mask = (torch.arange(size) < torch.tensor(lengths)[:, None]).long()
+    return {"input_ids": torch.randint(1, 99, mask.shape) * mask + fill * (1 - mask), "attention_mask": mask,
+            "labels": torch.arange(len(lengths))}  # fmt: skip
+
+
+def test_texts_are_cut_to_the_longest() -> None:
+    batch = texts()
+    found = cut(batch)
+    assert found["input_ids"].shape == (3, 24) == found["attention_mask"].shape, "a multiple of 8"
+    assert torch.equal(found["input_ids"], batch["input_ids"][:, :24]) and found["labels"] is batch["labels"]
+    assert found["input_ids"].is_contiguous() and batch["input_ids"].shape == (3, 64), "the script's own stays whole"
+    assert cut(texts((60, 9, 9))) is not None and cut(texts((64, 9, 9)))["input_ids"].shape == (3, 64)
+    assert cut(texts((2, 3, 4)))["input_ids"].shape == (3, 16), "a quarter stays"
+
+
+def test_all_that_is_as_long_is_cut_alike() -> None:
+    batch = texts(fill=50256)
+    keep = batch["attention_mask"].bool()
+    batch |= {
+        "labels": torch.where(keep, batch["input_ids"], -100),
+        "position_ids": torch.arange(64).repeat(3, 1),
+        "padding": ~keep,
+        "bias": (keep[:, :, None] & keep[:, None]).float(),
+        "vectors": torch.randn(3, 64, 4) * keep[..., None],
+        "wide": torch.randn(3, 10, 64),
+    }
+    shapes = {name: tuple(t.shape) for name, t in cut(batch).items()}
+    assert shapes == {"input_ids": (3, 24), "attention_mask": (3, 24), "labels": (3, 24), "position_ids": (3, 24),
+                      "padding": (3, 24), "bias": (3, 24, 24), "vectors": (3, 24, 4), "wide": (3, 10, 64)}  # fmt: skip
+
+
+def test_what_does_not_say_where_it_ends_is_left_alone() -> None:
+    batch = texts()
+    no_mask = {"input_ids": batch["input_ids"]}
+    features = batch | {"features": torch.randn(3, 64)}
+    holes = batch | {"attention_mask": batch["attention_mask"] * (torch.arange(64) % 3 > 0)}
+    left = {name: value.flip(1) for name, value in batch.items() if value.dim() == 2}
+    for other in (
+        no_mask,
+        features,
+        holes,
+        left,
+        {},
+        [],
+        "text",
+        3,
+        torch.ones(3, 64),
+        {"x": torch.ones(3, 64).to_sparse()},
+    ):
+        assert cut(other) is other
+
+
+def test_lengths_and_other_masks() -> None:
+    batch = texts()
+    keep = batch.pop("attention_mask").bool()
+    lengths = {**batch, "lengths": keep.sum(1)}
+    assert cut(lengths)["input_ids"].shape == (3, 24)
+    wrong = {**batch, "lengths": torch.tensor([5, 21, 11])}
+    assert cut(wrong) is wrong, "numbers that are no lengths"
+    assert cut((batch["input_ids"], ~keep))[0].shape == (3, 24), "key_padding_mask: ones are padding"
+
+
+def test_containers_keep_their_types() -> None:
+    class Batch(UserDict[str, Any]):
+        name = "mine"
+
+    Pair = namedtuple("Pair", ("x", "text"))
+    batch = texts()
+    mine = cut(Batch(batch))
+    assert type(mine) is Batch and mine.name == "mine" and mine["input_ids"].shape == (3, 24)
+    pair = cut(Pair([batch["input_ids"], batch["attention_mask"]], "as it is"))
+    assert type(pair) is Pair and pair.text == "as it is" and [tuple(t.shape) for t in pair.x] == [(3, 24)] * 2
+
+
+def images(dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    found = torch.zeros(2, 3, 256, 320, dtype=dtype)
+    found[0, :, :100, :150], found[1, :, :60, :170] = 1, 1
+    return found
+
+
+def test_images_by_their_sizes_or_masks() -> None:
+    sizes = torch.tensor([[100, 150], [60, 170]])
+    for told in (sizes, sizes.flip(1), sizes.float()):
+        batch = {"images": images(), "sizes": told, "boxes": torch.rand(5, 4)}
+        found = cut(batch)
+        assert found["images"].shape[2] in (128, 192) and found["images"].shape[3] == 192 and found["sizes"] is told
+    mask = images()[:, 0] > 0
+    found = cut({"images": images(torch.uint8), "mask": ~mask, "copy": images()})
+    assert found["images"].shape == (2, 3, 128, 192) == found["copy"].shape and found["mask"].shape == (2, 128, 192)
+    last = cut({"images": images().contiguous(memory_format=torch.channels_last), "mask": mask})["images"]
+    assert last.is_contiguous(memory_format=torch.channels_last) and float(last.sum()) == float(images().sum())
+
+
+def test_images_without_sizes_or_with_content_at_their_ends() -> None:
+    sizes = torch.tensor([[100, 150], [60, 170]])
+    other = images()
+    other[0, 0, 255, 319] = 1
+    for batch in ({"images": images()}, {"images": other, "sizes": sizes}, {"a": images(), "b": other, "sizes": sizes},
+                  {"images": images(), "sizes": sizes * 9}):  # fmt: skip
+        assert cut(batch) is batch
+
+
+class Reader(nn.Module):
+    """Reads its mask: the mean over the words that are there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.out = nn.Embedding(99, 8), nn.Linear(8, 2)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> Any:
+        return self.out((self.table(ids) * mask[..., None]).sum(1) / mask.sum(1, keepdim=True))
+
+
+def train() -> tuple[list[float], set[int]]:
+    torch.manual_seed(0)
+    rows = [{name: value[0] for name, value in texts((3 + k % 9,)).items()} for k in range(32)]
+    model, lengths = Reader(), set[int]()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for batch in DataLoader(rows, batch_size=4):  # type: ignore[arg-type]
+        lengths.add(batch["input_ids"].shape[1])
+        loss = nn.functional.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, lengths
+
+
+def test_a_model_that_reads_its_mask_learns_the_same(tmp_path: Path) -> None:
+    bare, lengths = train()
+    assert lengths == {64}
+    with LocalTarget(str(tmp_path)) as target:
+        trim_padding.apply(target, SETTING)
+        losses, lengths = train()
+    assert losses == pytest.approx(bare, rel=1e-5) and max(lengths) == 16 and target.changes == 8
+
+
+def test_a_batch_that_cannot_be_looked_at_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("of its own")
+
+    monkeypatch.setattr(trim_padding, "trimmed", fails)
+    bare, _ = train()
+    with LocalTarget(str(tmp_path)) as target:
+        trim_padding.apply(target, SETTING)
+        losses, _ = train()
+    assert losses == bare and target.changes == 0
+    assert target.reasons[-1] == "a batch could not be looked at: RuntimeError: of its own"
+
+
+def test_the_iterator_is_the_loaders_in_all_else(tmp_path: Path) -> None:
+    loader: Any = DataLoader([texts((5,)) for _ in range(4)], batch_size=2)  # type: ignore[arg-type]
+    with LocalTarget(str(tmp_path)) as target:
+        trim_padding.apply(target, SETTING)
+        iterator = iter(loader)
+        assert len(iterator) == 2 and iterator._num_yielded == 0
+
+
+def test_where_it_is_not_offered() -> None:
+    found = findings_of("padding")
+    finding = found.findings[0]
+    finding.evidence.update(padding_frac=0.5, common_frac=0.01, one_size=False)
+    assert isinstance(trim_padding.settings(finding, found, machine_of()), Refusal)
+    finding.evidence.update(common_frac=0.25, one_size=True)
+    assert trim_padding.settings(finding, found, machine_of()) == [SETTING]
+    gain = trim_padding.gain(finding, found, SETTING)
+    assert gain.high_s == pytest.approx(1.2 * 0.5 * 0.03)
+    found.script.model["compiled"] = True
+    assert "compiled" in str(trim_padding.settings(finding, found, machine_of()))
