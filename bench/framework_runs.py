@@ -25,8 +25,8 @@ __all__ = ["FRAMEWORKS", "SCRIPTS", "TOLERANCE", "Cell", "Framework", "Run", "ju
 
 SCRIPTS = Path(__file__).resolve().parent / "frameworks"
 LOSS = re.compile(r"^step \d+ loss (\S+)$", re.MULTILINE)
-ON_TENSORS = ("batched-fetch",)
-"""Levers that treat data held in tensors; the others get the array files."""
+DATA = {"batched-fetch": "tensors", "trim-padding": "padded"}
+"""Levers that treat data of another kind than the array files."""
 TOLERANCE = {"bits": 0.0, "maths": 0.02, "distribution": 0.1}
 """Relative difference of the mean loss from the bare run's, by what a lever preserves. For bits every loss is equal."""
 
@@ -84,7 +84,7 @@ FRAMEWORKS = (
 
 def judge(lever: Lever, framework: Framework, machine: Machine, home: Path) -> Cell:
     """Ask the lever for its setting here, run with it alone, and set the run against the bare one."""
-    data = "tensors" if lever.ID in ON_TENSORS else "files"
+    data = DATA.get(lever.ID, "files")
     if data not in framework.bare:
         framework.bare[data] = _bare(framework, data, home)
         framework.findings[data] = _findings(framework, data, home)

@@ -43,11 +43,24 @@ def collate(rows):
     return torch.tensor([image for image, _ in rows]), torch.tensor([label for _, label in rows])
 
 
+def padded(rows):
+    """All to one size, four times as large as need be; where their content ends is told."""
+    images, labels = collate(rows)
+    return {"pixels": F.pad(images, (0, 3 * SIDE, 0, 3 * SIDE)), "sizes": torch.full((len(rows), 2), SIDE)}, labels
+
+
+class Content(nn.Module):
+    """Images without what they are padded with."""
+
+    def forward(self, images):
+        return images["pixels"][:, :, :SIDE, :SIDE] if isinstance(images, dict) else images
+
+
 def training_data(kind):
-    """(data set, collate function): ``files`` as above, ``tensors`` all in memory."""
+    """(data set, collate function): ``files`` as above, ``padded`` to one size, ``tensors`` all in memory."""
     shards = Shards("data")
-    if kind == "files":
-        return shards, collate
+    if kind != "tensors":
+        return shards, padded if kind == "padded" else collate
     images = np.concatenate([np.load(f"data/images{k}.npy") for k in range(SHARDS)])
     return TensorDataset(torch.from_numpy(images), torch.from_numpy(shards.labels)), None
 
@@ -56,7 +69,7 @@ def teacher():
     """A network that is asked and not trained."""
     torch.manual_seed(1)
     features = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten())
-    net = nn.Sequential(features, nn.Linear(8 * 16, 4))
+    net = nn.Sequential(Content(), features, nn.Linear(8 * 16, 4))
     return net.requires_grad_(False).eval()
 
 
@@ -66,12 +79,13 @@ class Student(nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
+        self.content = Content()
         self.first = nn.Conv2d(3, 8, 3, padding=1)
         self.middle = nn.Sequential(nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU())
         self.last = nn.Linear(8 * 16, 4)
 
     def forward(self, images):
-        hidden = torch.utils.checkpoint.checkpoint(self.middle, self.first(images), use_reentrant=False)
+        hidden = torch.utils.checkpoint.checkpoint(self.middle, self.first(self.content(images)), use_reentrant=False)
         return self.last(F.adaptive_avg_pool2d(hidden, 4).flatten(1))
 
 
@@ -101,7 +115,7 @@ class RunLog:
 def options(*flags):
     """``--data``, and the flags that one loop alone knows."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", choices=("files", "tensors"), default="files")
+    parser.add_argument("--data", choices=("files", "tensors", "padded"), default="files")
     for flag in flags:
         parser.add_argument(flag, action="store_true")
     return parser.parse_args()

@@ -25,7 +25,7 @@ def tensors_in(batch: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def rebuilt(batch: Any, function: Callable[[Any], Any], depth: int = 0) -> Any:
-    """``batch`` with ``function`` applied to :func:`tensors_in` it; lists, tuples and mappings are new, of the same types.
+    """``batch`` with ``function`` applied to :func:`tensors_in` it, in lists, tuples and mappings of its own.
 
     What is changed in the one is not changed in the other, but for the tensors that ``function`` hands on.
     """
