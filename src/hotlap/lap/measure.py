@@ -50,9 +50,7 @@ class Question:
     without: str | None = None
     """Ablation of the candidate: periodic work of that kind no longer happens there (which is checked)."""
     startup_s: float = 0.0
-    """What the candidate's levers need to start (compilation)."""
-    startup_most_s: float = 0.0
-    """What they may take beyond that, while they compute."""
+    """What the candidate's levers need to start (compilation); while they compute, what the session lends beyond it."""
     whole: bool = False
     """Use all of the time, whatever the interval says: several such comparisons make one answer."""
     warm_steps: int = 0
@@ -125,7 +123,7 @@ def _compared(session: Session, incumbent: Arm, candidate: Arm, question: Questi
             candidate_warmup_steps=question.warm_steps,
             candidate_first=question.candidate_first,
             first_step_s=session.options.first_step_s + question.startup_s,
-            second_step_s=question.startup_s + question.startup_most_s,
+            second_step_s=question.startup_s and question.startup_s + session.lendable_s("start"),
         ),
         interval,
         session.on_progress,

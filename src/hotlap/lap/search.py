@@ -177,7 +177,6 @@ def _try(session: Session, baseline: Baseline, state: Search, candidate: Candida
         min(MEASURE_S, session.left_s(state.until)),
         candidate.setting,
         startup_s=candidate.gain.startup_s,
-        startup_most_s=session.lendable_s("start") if candidate.gain.startup_s > SLOW_START_S else 0.0,
         warm_steps=0 if replay else warm_steps(moves, state.findings),
         per_sample=candidate.is_knob,
     )
