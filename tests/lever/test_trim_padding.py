@@ -59,11 +59,13 @@ def test_all_that_is_as_long_is_cut_alike() -> None:
 def test_what_does_not_say_where_it_ends_is_left_alone() -> None:
     batch = texts()
     no_mask = {"input_ids": batch["input_ids"]}
+    ordinal = {"x": torch.randn(3, 4), "levels": batch["attention_mask"]}
     features = batch | {"features": torch.randn(3, 64)}
     holes = batch | {"attention_mask": batch["attention_mask"] * (torch.arange(64) % 3 > 0)}
     left = {name: value.flip(1) for name, value in batch.items() if value.dim() == 2}
     for other in (
         no_mask,
+        ordinal,
         features,
         holes,
         left,

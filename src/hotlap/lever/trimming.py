@@ -52,10 +52,10 @@ def _top(longest: int, multiple: int, size: int) -> int:
 def _sequences(torch: Any, tensors: list[Tensor], multiple: int) -> dict[int, Tensor]:
     """Tensors that are shorter along dimension 1 (and further ones as long), by id of what they are cut from."""
     for size in sorted({t.shape[1] for t in tensors if t.dim() == 2 and t.shape[1] > multiple}, reverse=True):
-        longest = _longest(torch, tensors, size)
+        alike = [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
+        longest = _longest(torch, tensors, alike, size)
         if longest is None or (top := _top(longest, multiple, size)) >= size:
             continue
-        alike = [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
         if all(_same(t[:, top:]) for t in alike):
             return {id(t): _short(t, size, top) for t in alike}
     return {}
@@ -68,10 +68,10 @@ def _short(tensor: Tensor, size: int, top: int) -> Tensor:
     return tensor
 
 
-def _longest(torch: Any, tensors: list[Tensor], size: int) -> int | None:
+def _longest(torch: Any, tensors: list[Tensor], alike: list[Tensor], size: int) -> int | None:
     """Content of the longest sample, as a mask of that length says, or lengths; None where nothing does."""
-    for mask in tensors:
-        if mask.dim() == 2 and mask.shape[1] == size and mask.dtype.is_complex is False:
+    for mask in alike if len(alike) > 1 else ():  # a mask of nothing else may be labels
+        if mask.dim() == 2 and not mask.dtype.is_complex:
             ones = mask != 0
             if not (mask == ones.to(mask.dtype)).all():
                 continue  # other values than 0 and 1
@@ -83,7 +83,7 @@ def _longest(torch: Any, tensors: list[Tensor], size: int) -> int | None:
         whole = not lengths.dtype.is_floating_point and lengths.dtype != torch.bool and not lengths.dtype.is_complex
         if lengths.dim() == 1 and whole and bool(lengths.min() > 0) and int(lengths.max()) <= size:
             behind = torch.arange(size) >= lengths[:, None]
-            if any(t.dim() == 2 and t.shape[1] == size and _ends_with(t, behind) for t in tensors):
+            if any(t.dim() == 2 and _ends_with(t, behind) for t in alike):
                 return int(lengths.max())
     return None
 
