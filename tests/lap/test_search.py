@@ -247,3 +247,14 @@ def test_the_script_itself_gives_way_where_a_third_arm_has_no_room(
     script = SimpleNamespace(stop=lambda: stopped.append("baseline"))
     searched(monkeypatch, {"autocast": [CERTAIN], "channels-last": [CERTAIN]}, baseline_arm=script)
     assert stopped == ["baseline"] * no_room
+
+
+def test_why_a_lever_came_in_is_kept_for_its_patch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incumbent, "rediagnose", lambda *_: findings_of("optimizer-loop", "precision"))
+    monkeypatch.setattr(incumbent, "no_room_beside", lambda *_: False)
+    baseline = SimpleNamespace(arm="baseline", findings=findings_of("padding", "precision"))
+    state = Search(cast(Any, "baseline"), baseline.findings)
+    moves = [Move(name, {}, "maths") for name in ("trim-padding", "optimizer-fused", "autocast")]
+    for count in (1, 2, 3):
+        incumbent.keep(cast(Any, Session()), cast(Any, baseline), state, cast(Any, "arm"), moves[:count])
+    assert [f.cause for f in baseline.findings.laid_bare] == ["optimizer-loop"]

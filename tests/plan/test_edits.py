@@ -44,3 +44,10 @@ def test_a_model_is_compiled_where_the_training_calls_it() -> None:
     assert lines("compile-model", {}, found(python_loop=LOOP)) == {57}
     assert lines("compile-model", {}, found(forward=None, precision=MODEL)) == {57}
     assert lines("compile-model", {}, found(forward=None, python_loop=LOOP)) == {0}, "self.cell is not the model"
+
+
+def test_what_showed_once_others_were_away_has_its_line_too() -> None:
+    first, later = found(padding=LOOP), found(optimizer_loop=Where("train.py", 70, "main", "optimizer.step()"))
+    assert lines("optimizer-fused", {"impl": "fused"}, first) == {0}
+    first = dataclasses.replace(first, laid_bare=later.findings)
+    assert 70 in lines("optimizer-fused", {"impl": "fused"}, first)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.headroom import no_room_beside
 from hotlap.lap.session import Session
+from hotlap.lever.registry import levers
 from hotlap.plan.match import Candidate
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
@@ -76,6 +77,7 @@ def give_way(state: Search, move: Move, why: str) -> None:
 
 def keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:
     """The plan is ``moves`` from now on, and ``arm`` runs it."""
+    _keep_why(baseline, state, moves)
     old, state.incumbent, state.moves = state.incumbent, arm, moves
     now, roof = rediagnose(session, arm), baseline.findings.roof
     if now is not None and roof is not None:
@@ -85,3 +87,16 @@ def keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: l
         session.discard(old)
     elif no_room_beside(session, old, arm):
         old.stop()  # it starts again for the proof
+
+
+def _keep_why(baseline: Baseline, state: Search, moves: list[Move]) -> None:
+    """Findings of moves that come in, where the unmodified script had none: `hotlap patch` needs their lines."""
+    known = levers()
+    for move in moves:
+        lever = known.get(move.lever)
+        if lever is None or move in state.moves or lever.evidence(baseline.findings) is not None:
+            continue
+        finding = lever.evidence(state.findings)
+        if finding is not None:
+            laid_bare = [*baseline.findings.laid_bare, finding]
+            baseline.findings = replace(baseline.findings, laid_bare=laid_bare)

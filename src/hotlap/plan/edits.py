@@ -19,7 +19,7 @@ _OF_THE_MODEL = ("forwards", "model")
 def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
     """(edit, what its line was when the run saw it). One piece of advice where no finding tells where to edit."""
     found = lever(move.lever)
-    finding = found.evidence(findings)
+    finding = found.evidence(findings) or found.evidence(replace(findings, findings=findings.laid_bare))
     if finding is None or not finding.where:
         why = f"The run has no finding that says where {move.lever} belongs; `hotlap levers {move.lever}` describes it."
         told = [Edit("advice", findings.script.name, 0, advice=why)]

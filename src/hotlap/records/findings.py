@@ -185,4 +185,6 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     over_time: list[dict[str, Any]] = field(default_factory=list)
     """At most 200 points: {step, t_s, step_s, phases: {phase: seconds per step}}."""
+    laid_bare: list[Finding] = field(default_factory=list)
+    """What showed once others were away, and a lever that was kept treats: of the step as it was then."""
     schema: Literal["hotlap.findings/1"] = SCHEMA
