@@ -175,7 +175,7 @@ def test_a_batch_that_cannot_be_looked_at_is_left_alone(tmp_path: Path, monkeypa
         trim_padding.apply(target, SETTING)
         losses, _ = train()
     assert losses == bare and target.changes == 0
-    assert target.reasons[-1] == "a batch could not be looked at: RuntimeError: of its own"
+    assert target.problems == ["failed: RuntimeError: of its own"], "told, and the lever is undone"
 
 
 def test_the_iterator_is_the_loaders_in_all_else(tmp_path: Path) -> None:

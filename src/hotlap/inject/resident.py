@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hotlap.lever.batch_parts import rebuilt, tensors_in
+from hotlap.lever.nested import rebuilt, tensors_in
 
 __all__ = ["ResidentBatch"]
 

@@ -31,8 +31,8 @@ __all__ = ["MOST_GROWN_S", "Session", "validation_place", "waits_for"]
 
 MOST_LENT = {"search": 0.4, "start": 1.5, "proof": 1.0}
 """Of the default budget: what :meth:`Session.lend` adds at most, for each. The search has an account of its own, so
-that no proof lacks the launches that bench/power.py says it needs; so have levers that start slowly (a compiler took 40
-to 260 s on two cores), so that neither the others' trials nor a second look leave them out."""
+that no proof lacks the launches that bench/power.py says it needs; so have levers that start slowly, so
+that neither the others' trials nor a second look leave them out. How much is a prior: five minutes of compiling."""
 MOST_GROWN_S = 900.0
 """The default budget may grow to a quarter of an hour where steps are slow: they belong to trainings of many hours."""
 TRIAL_FLUSH_S = 0.2

@@ -106,6 +106,9 @@ class Target(Protocol):
     def changed(self, count: int = 1) -> None:
         """Count changes that did not go through :meth:`replace` (a wrapped forward, a cached sample)."""
 
+    def fail(self, error: BaseException) -> None:
+        """Undo the lever and report it as failed: for what is not a callback (an iterator that the loop holds)."""
+
     def unfit(self, why: str) -> None:
         """Say, in one sentence, why there was nothing to change: shown where the lever ends as *no effect*."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.batch_parts import rebuilt, tensors_in
+from hotlap.lever.nested import rebuilt, tensors_in
 
 if TYPE_CHECKING:
     from torch import Tensor

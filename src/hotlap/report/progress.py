@@ -88,8 +88,9 @@ class Live:
         self.console.print(text, highlight=False, soft_wrap=not self.console.is_terminal)
 
     def _compose(self, stage: str, detail: str, arm: str, elapsed_s: float, budget_s: float, steps: int | None) -> Text:
-        of = "" if budget_s <= 0 else f" / {_clock_text(budget_s)}"
-        clock = _clock_text(elapsed_s) + (of if elapsed_s <= budget_s else of.replace(" /", ", past"))
+        clock = _clock_text(elapsed_s)
+        if budget_s > 0:
+            clock += f"{' /' if elapsed_s <= budget_s else ', past'} {_clock_text(budget_s)}"
         out = Text(no_wrap=True, overflow="ellipsis")
         out.append(f" {clock} ", style="dim")
         if budget_s > 0 and self.console.is_terminal:

@@ -54,6 +54,10 @@ class LocalTarget:
         self.changes += 1
         self._swap(owner, name, new)
 
+    def fail(self, error: BaseException) -> None:
+        """A lever of a test has to work."""
+        self.problems.append(f"failed: {type(error).__name__}: {error}")
+
     def on_import(self, module: str, callback: Callable[[ModuleType], None]) -> None:
         """Call back now if the module is there; modules imported later are not watched here."""
         if module in sys.modules:

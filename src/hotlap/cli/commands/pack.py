@@ -12,15 +12,7 @@ import argparse
 import re
 from collections.abc import Callable
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from hotlap.cli.arguments import duration, named, named_path, positive
@@ -84,13 +76,12 @@ def bar() -> Progress:
 
 def meter(shown: Progress, name: str, rate: Callable[[float], str]) -> Callable[[int, int], None]:
     """What shows (done, in all) as a line of ``shown``, from the first call on."""
-    tasks: list[TaskID] = []
+    shown.add_task(name, rate="", visible=False)
+    task = shown.tasks[-1]
 
     def report(done: int, total: int) -> None:
-        if not tasks:
-            tasks.append(shown.add_task(name, rate=""))
-        speed = shown.tasks[shown.task_ids.index(tasks[0])].speed
-        shown.update(tasks[0], completed=done, total=total, rate=rate(speed) if speed else "")
+        speed = rate(task.speed) if task.speed else ""
+        shown.update(task.id, completed=done, total=total, rate=speed, visible=True)
 
     return report
 

@@ -93,20 +93,20 @@ class _Trimming:
 
     def __init__(self, target: Target, iterator: Any, setting: Setting) -> None:
         self._target, self._iterator, self._setting = target, iterator, setting
-        self._gave_up = False
+        self._failed = False
 
     def __iter__(self) -> _Trimming:
         return self
 
     def __next__(self) -> Any:
         batch = next(self._iterator)
-        if self._gave_up:
+        if self._failed:
             return batch
         try:
             short = trimmed(batch, self._setting["sequence"], self._setting["image"])
         except Exception as err:  # whatever the script's own types raise
-            self._gave_up = True
-            self._target.unfit(f"a batch could not be looked at: {type(err).__name__}: {err}")
+            self._failed = True
+            self._target.fail(err)
             return batch
         if short is not batch:
             self._target.changed()
@@ -116,6 +116,8 @@ class _Trimming:
         return len(self._iterator)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_iterator":  # a copy under construction
+            raise AttributeError(name)
         return getattr(self._iterator, name)
 
 

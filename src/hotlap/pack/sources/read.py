@@ -63,9 +63,7 @@ def read_file(path: str) -> bytes:
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file, here or at a URL; HotlapError where a URL does not tell."""
-    if not is_url(path):
-        return os.path.exists(path)
+    """Whether there is a file at a URL; HotlapError where it does not tell."""
     try:
         system, place = _fsspec().core.url_to_fs(path)
         return bool(system.exists(place))
