@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
-from rich.console import Console
-
+from hotlap.cli.console import console
 from hotlap.records.codec import dumps
 from hotlap.records.run_folder import RunFolder, write_atomic
 from hotlap.report import check_words, pages, seed_terminal, terminal, words
@@ -15,13 +13,7 @@ from hotlap.report.data import to_json
 from hotlap.report.saved import CHECK, SEEDS
 from hotlap.report.view import Report
 
-__all__ = ["console", "publish"]
-
-
-def console(stderr: bool = True) -> Console:
-    """A console that writes plain text when it is not a terminal. Text is shown as it is: much of it is the user's."""
-    file = sys.stderr if stderr else sys.stdout
-    return Console(file=file, markup=False, emoji=False, highlight=False, soft_wrap=False)
+__all__ = ["publish"]
 
 
 def publish(report: Report, folder: RunFolder, json_file: Path | None, stderr: bool = True) -> None:

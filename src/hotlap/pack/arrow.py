@@ -64,7 +64,7 @@ def _column_array(column: Column, kind: Any, values: Sequence[Any]) -> Any:
         offsets = np.concatenate([[0], np.cumsum([len(v) for v in values])]).astype(np.int64)
         flat = np.concatenate(values) if values else np.empty((0, *column.shape), column.dtype)
         inner = _fixed(pa, flat.reshape(-1), kind.value_type)
-        return pa.LargeListArray.from_arrays(pa.array(offsets), inner)
+        return pa.LargeListArray.from_arrays(_numbers(pa, offsets), inner)
     return _fixed(pa, np.stack(values).reshape(-1), kind)
 
 
@@ -73,10 +73,15 @@ def _fixed(pa: Any, flat: np.ndarray[Any, Any], kind: Any) -> Any:
     while pa.types.is_fixed_size_list(kind):
         sizes.append(kind.list_size)
         kind = kind.value_type
-    array = pa.array(flat)
+    array = _numbers(pa, flat)
     for size in reversed(sizes):
         array = pa.FixedSizeListArray.from_arrays(array, size)
     return array
+
+
+def _numbers(pa: Any, flat: np.ndarray[Any, Any]) -> Any:
+    """As ``pa.array``, which imports pandas first, to see whether it was handed a series: a quarter of a second."""
+    return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), [None, pa.py_buffer(flat)])
 
 
 def column_starts(path: Path, columns: Sequence[Column]) -> list[dict[str, int]]:

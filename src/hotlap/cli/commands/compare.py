@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hotlap.cli.arguments import check_json_folder
 from hotlap.cli.comparing import compare
-from hotlap.cli.show import console
+from hotlap.cli.console import console
 from hotlap.records.run_folder import write_atomic
 from hotlap.report.comparison import comparison, to_json
 

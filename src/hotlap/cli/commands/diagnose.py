@@ -13,8 +13,9 @@ import time
 from collections.abc import Sequence
 
 from hotlap.cli.arguments import add_measuring, measuring_options
+from hotlap.cli.console import console
 from hotlap.cli.prepare import new_run
-from hotlap.cli.show import console, publish
+from hotlap.cli.show import publish
 from hotlap.diagnose.diagnose import diagnose
 from hotlap.diagnose.surroundings import Around
 from hotlap.guard.look_around import looking_around

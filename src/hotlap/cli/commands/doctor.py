@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from hotlap.cli.show import console
+from hotlap.cli.console import console
 from hotlap.machine.doctor import Check, examine
 from hotlap.machine.facts import read_machine
 from hotlap.report import units

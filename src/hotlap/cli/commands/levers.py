@@ -7,7 +7,7 @@ import inspect
 
 from rich.table import Table
 
-from hotlap.cli.show import console
+from hotlap.cli.console import console
 from hotlap.lever.contract import Lever
 from hotlap.lever.registry import lever, levers
 

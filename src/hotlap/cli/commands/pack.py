@@ -15,8 +15,8 @@ from collections.abc import Callable
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hotlap.cli.arguments import duration, named, named_path, positive
-from hotlap.cli.show import console
+from hotlap.cli.console import console
+from hotlap.cli.types import duration, named, named_path, positive
 from hotlap.machine.limits import usable_cores
 from hotlap.report import units
 

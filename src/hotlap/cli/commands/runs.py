@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.table import Table
 
+from hotlap.cli.console import console
 from hotlap.cli.saved import kept_runs
-from hotlap.cli.show import console
 from hotlap.records.errors import HotlapError
 from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord

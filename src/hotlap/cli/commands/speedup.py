@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 from hotlap.cli.arguments import add_measuring, add_search, check_json_folder, measuring_options
+from hotlap.cli.console import console
 from hotlap.cli.prepare import new_run, status_of
-from hotlap.cli.show import console, publish
+from hotlap.cli.show import publish
 from hotlap.inject.run_script import check_command
 from hotlap.lap.speedup import Outcome, speedup
 from hotlap.machine.facts import read_machine

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from hotlap.cli.arguments import named, named_path
 from hotlap.cli.commands.pack import bar, meter
-from hotlap.cli.show import console
+from hotlap.cli.console import console
+from hotlap.cli.types import named, named_path
 from hotlap.pack.staging import stage
 from hotlap.report import units
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from rich.live import Live
 
+from hotlap.cli.console import console
 from hotlap.cli.guarding import shown
 from hotlap.cli.prepare import script_title
 from hotlap.cli.saved import find_run
-from hotlap.cli.show import console
 from hotlap.guard.earlier import look_back
 from hotlap.guard.follow import Follower
 from hotlap.guard.status import Earlier, Status, read_status

@@ -96,7 +96,7 @@ def _read_local(path: str) -> bytes:
 
 def leads_out(name: str) -> bool:
     """Whether ``folder/name`` may lie outside the folder by its name alone."""
-    return name.startswith("/") or ".." in name.split("/")
+    return name.startswith("/") or (".." in name and ".." in name.split("/"))
 
 
 def named(root: str, names: Iterable[str]) -> list[str]:
@@ -136,8 +136,9 @@ def stamp(path: str) -> str:
     return f"{found.st_size}:{found.st_mtime_ns}"
 
 
-def _files(folder: str, chain: frozenset[str]) -> Iterator[os.DirEntry[str]]:
-    """Files below ``folder``, through linked folders too (a subset of classes is often made of links).
+def _names(folder: str, before: str, chain: frozenset[str]) -> Iterator[str]:
+    """``before`` and the name of every file below ``folder``, through linked folders too (a subset of classes is often
+    made of links).
 
     ``chain``: the real folders on the way here; a link back to one of them is not followed.
     """
@@ -147,15 +148,15 @@ def _files(folder: str, chain: frozenset[str]) -> Iterator[os.DirEntry[str]]:
         raise HotlapError(f"{folder} cannot be listed: {err.strerror}.") from err
     for entry in entries:
         if not entry.is_dir():
-            yield entry
+            yield before + entry.name
         elif (real := os.path.realpath(entry.path)) not in chain:
-            yield from _files(entry.path, chain | {real})
+            yield from _names(entry.path, f"{before}{entry.name}/", chain | {real})
 
 
 def _list_here(root: str) -> list[str]:
     if not Path(root).is_dir():
         raise HotlapError(f"{root} is not a folder.", "Name a folder, a file, or a URL.")
-    return [os.path.relpath(entry.path, root) for entry in _files(root, frozenset((os.path.realpath(root),)))]
+    return list(_names(root, "", frozenset((os.path.realpath(root),))))
 
 
 def _lists_at_once(system: Any) -> bool:
