@@ -1,6 +1,9 @@
 """Processes that pack parts beside this one: each is handed a part when it asks for one.
 
-They take seconds to start, in which a small source may be done: nobody waits for one that has no part yet.
+Of a process of one thread they are copies (fork), which are there at once, where the source says that a copy may read
+it. Otherwise they are started anew (spawn): a copy would hold the locks of threads that it does not have, and OpenMP would
+wait for such threads for ever. That takes seconds, in which a small source may be done: nobody waits for a helper that
+has no part yet.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -21,7 +25,8 @@ from hotlap.records.errors import HotlapError
 __all__ = ["PackPart", "pack_together"]
 
 PackPart = Callable[[Planned, Callable[[int], None]], None]
-"""Packs a part, and tells now and then how many of its rows are done. Sent to the helpers by pickle."""
+"""Packs a part, and tells now and then how many rows it has done. Sent to the helpers by pickle, however they start:
+a source that holds a file open has one of its own in each."""
 _KILLED = (
     "A packing process was killed (memory?), or the calling script has no `if __name__ == '__main__':`.",
     "Run the same command again with fewer --processes: finished parts are kept.",
@@ -57,7 +62,7 @@ class _Parts:
 class _Helper:
     """One process, and the thread that talks with it."""
 
-    def __init__(self, context: Any, parts: _Parts, pack_part: PackPart) -> None:
+    def __init__(self, context: Any, parts: _Parts, pack_part: bytes) -> None:
         self._parts = parts
         self._has_part = False
         self._is_ended = False
@@ -65,6 +70,9 @@ class _Helper:
         self._process = context.Process(target=_help, args=(theirs, pack_part), name="hotlap-pack", daemon=True)
         self._process.start()
         theirs.close()
+
+    def serve(self) -> None:
+        """Hand it parts from now on, in a thread: once all helpers have started, of a process that has none."""
         threading.Thread(target=self._serve, name="hotlap-pack-helper", daemon=True).start()
 
     @property
@@ -104,8 +112,10 @@ class _Helper:
         self._own.close()
 
 
-def _help(pipe: Any, pack_part: PackPart) -> None:
+def _help(pipe: Any, sent: bytes) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the packer's to answer, when the part is done
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a copy has its parent's answer to it
+    pack_part: PackPart = pickle.loads(sent)
     threading.Thread(target=_end_with_parent, name="hotlap-parent", daemon=True).start()
     while True:
         pipe.send(None)
@@ -137,25 +147,32 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _can_be_sent(pack_part: PackPart) -> bool:
+def _sent(pack_part: PackPart) -> bytes | None:
+    """None where it cannot be."""
     try:
-        pickle.dumps(pack_part)
+        return pickle.dumps(pack_part)
     except Exception:  # whatever the source's own __reduce__ raises
-        return False
-    return True
+        return None
 
 
-def pack_together(todo: Sequence[Planned], processes: int, pack_part: PackPart, report: Callable[[int], None]) -> None:
+def _start_method(may_fork: bool) -> str:
+    # Python's threads alone: those of numpy and Arrow are at rest, and their libraries expect a fork
+    return "fork" if may_fork and sys.platform == "linux" and threading.active_count() == 1 else "spawn"
+
+
+def pack_together(todo: Sequence[Planned], processes: int, pack_part: PackPart, report: Callable[[int], None],
+                  may_fork: bool = False) -> None:  # fmt: skip
     """Pack all parts in so many processes, this one included. ``report`` hears how many rows are done in all.
 
     A source that cannot be sent to another process (an open file, a function made on the way) is packed by this one.
     Raises what the first failing part raised, when the parts under way are done.
     """
-    context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of whoever calls us
-    parts = _Parts(todo)
-    count = min(processes, len(todo)) - 1 if _can_be_sent(pack_part) else 0
-    helpers = [_Helper(context, parts, pack_part) for _ in range(count)]
+    context = multiprocessing.get_context(_start_method(may_fork))
+    parts, sent = _Parts(todo), _sent(pack_part)
+    helpers = [_Helper(context, parts, sent) for _ in range(min(processes, len(todo)) - 1)] if sent is not None else []
     try:
+        for helper in helpers:
+            helper.serve()
         while (part := parts.take()) is not None:
             pack_part(part, lambda rows: report(parts.rows + rows))
             with parts.lock:

@@ -12,10 +12,10 @@ import argparse
 import re
 from collections.abc import Callable
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from hotlap.cli.console import console
+from hotlap.cli.progress import bar, meter
 from hotlap.cli.types import duration, named, named_path, positive
 from hotlap.machine.limits import usable_cores
 from hotlap.report import units
@@ -64,26 +64,6 @@ def execute(args: argparse.Namespace) -> int:
     """Pack, or what else was asked."""
     actions: dict[str, Callable[[argparse.Namespace], int]] = {"inspect": _inspect, "verify": _verify, "bench": _bench}
     return actions.get(args.source, _pack)(args)
-
-
-def bar() -> Progress:
-    """A bar with rate and remaining time; on stderr, and silent where that is no terminal."""
-    out = console()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-               TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
-    return Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
-
-
-def meter(shown: Progress, name: str, rate: Callable[[float], str]) -> Callable[[int, int], None]:
-    """What shows (done, in all) as a line of ``shown``, from the first call on."""
-    shown.add_task(name, rate="", visible=False)
-    task = shown.tasks[-1]
-
-    def report(done: int, total: int) -> None:
-        speed = rate(task.speed) if task.speed else ""
-        shown.update(task.id, completed=done, total=total, rate=speed, visible=True)
-
-    return report
 
 
 def _pack(args: argparse.Namespace) -> int:
@@ -141,8 +121,7 @@ def _verify(args: argparse.Namespace) -> int:
     from hotlap.pack.verifying import verify
 
     with bar() as shown:
-        task = shown.add_task("verifying", rate="")
-        problems = verify(args.target, lambda done, total: shown.update(task, completed=done, total=total))
+        problems = verify(args.target, meter(shown, "verifying"))
     out = console(stderr=False)
     for problem in problems:
         out.print(problem, markup=False, soft_wrap=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from hotlap.cli.commands.pack import bar, meter
 from hotlap.cli.console import console
+from hotlap.cli.progress import bar, meter
 from hotlap.cli.types import named, named_path
 from hotlap.pack.staging import stage
 from hotlap.report import units

@@ -22,7 +22,11 @@ def reason(err: Exception) -> str:
 
 
 class Source(Protocol):
-    """A data set to pack. Must survive pickling: each packing process gets its own copy."""
+    """A data set to pack. Must survive pickling: each packing process gets its own copy.
+
+    One whose rows are read by no code that may hold threads (a user's, torch's, OpenCV's) says ``may_fork = True``: its
+    packing processes may be copies of this one, which start at once.
+    """
 
     ragged: frozenset[str]
     """Columns whose leading dimension may vary."""

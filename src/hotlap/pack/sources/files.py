@@ -84,6 +84,8 @@ def check_names(place: str, names: Iterable[str]) -> None:
 class FileSource:
     """Rows from files ``root/name`` plus ``columns`` (name -> one value per row)."""
 
+    may_fork = True
+
     def __init__(self, root: str, names: Sequence[str], columns: dict[str, Sequence[Any]],
                  options: SourceOptions) -> None:  # fmt: skip
         if not names:

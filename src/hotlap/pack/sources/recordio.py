@@ -26,6 +26,8 @@ _WITHOUT_INDEX = "Remove it: the records are found without."
 class RecordSource:
     """Records by number. Record 0 of InsightFace's files tells where the identities lie; it is no sample."""
 
+    may_fork = True
+
     def __init__(self, path: str, options: SourceOptions) -> None:
         self._path = path
         self.metadata: dict[str, Any] = {"source": path}

@@ -53,6 +53,8 @@ def _advice(path: str) -> str:
 class TarSource:
     """Rows of one or more local tars; the headers are read once, the contents when asked for."""
 
+    may_fork = True
+
     def __init__(self, spec: str, options: SourceOptions) -> None:
         self._paths = expand_braces(spec)
         self.metadata: dict[str, Any] = {"source": spec}
