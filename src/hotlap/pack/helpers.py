@@ -1,9 +1,9 @@
 """Processes that pack parts beside this one: each is handed a part when it asks for one.
 
 Of a process of one thread they are copies (fork), which are there at once, where the source says that a copy may read
-it. Otherwise they are started anew (spawn): a copy would hold the locks of threads that it does not have, and OpenMP would
-wait for such threads for ever. That takes seconds, in which a small source may be done: nobody waits for a helper that
-has no part yet.
+it. Otherwise they are started anew (spawn): a copy would hold the locks of threads that it does not have, and OpenMP
+would wait for such threads for ever. That takes seconds, in which a small source may be done: nobody waits for a helper
+that has no part yet.
 """
 
 from __future__ import annotations
