@@ -11,6 +11,7 @@ from pack_support import jpeg, record, served, tar
 
 from hotlap.cli.main import main
 from hotlap.pack import Pack, PackSettings, open_source, pack, source_of
+from hotlap.pack.arrow import pyarrow
 from hotlap.pack.copied import COPIES
 from hotlap.pack.manifest import LEFT_OUT, WORK
 from hotlap.pack.sources.decode import decode_image
@@ -61,6 +62,29 @@ def test_records_and_arrays_by_url(there: Path, tmp_path: Path, server: str) -> 
     with source_of(f"{server}/a.npy", tmp_path / "p") as source:
         pack(source, tmp_path / "p")
     assert Pack(tmp_path / "p").values("data").tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_folder_of_parquet_by_url(slash: str, there: Path, tmp_path: Path, server: str) -> None:
+    tables = pytest.importorskip("pyarrow.parquet")
+    folder = there / "a b"
+    (folder / "old").mkdir(parents=True)
+    for k in range(2):
+        tables.write_table(pyarrow().table({"x": [2.0 * k, 2.0 * k + 1]}), folder / f"part {k}.parquet")
+    tables.write_table(pyarrow().table({"x": [9.0]}), folder / "old" / "part.parquet")
+    (folder / "_SUCCESS").write_bytes(b"")
+    url = f"{server}/a%20b{slash}"
+    assert main(["pack", url, str(tmp_path / "p")]) == 0
+    found = Pack(tmp_path / "p")
+    assert found.values("x").tolist() == [0, 1, 2, 3], "as of a folder here: subfolders are none of it"
+    assert found.metadata["source"] == url and not (tmp_path / "p" / WORK).exists()
+
+
+def test_a_folder_of_pictures_by_url_is_read_as_it_lies(there: Path, tmp_path: Path, server: str) -> None:
+    (there / "cat").mkdir()
+    (there / "cat" / "a.jpg").write_bytes(jpeg(0))
+    with source_of(server, tmp_path / "p") as source:
+        assert len(source) == 1 and not (tmp_path / "p").exists()
 
 
 def test_what_is_left_out_is_named_by_its_place(there: Path, tmp_path: Path, server: str) -> None:

@@ -15,8 +15,8 @@ from hotlap.pack.appending import check_pack
 from hotlap.pack.lock import locked
 from hotlap.pack.manifest import WORK
 from hotlap.pack.plan_parts import check_new
-from hotlap.pack.sources import Source, SourceOptions, is_on_disk_alone, open_source
-from hotlap.pack.sources.read import exists, is_url, named
+from hotlap.pack.sources import Source, SourceOptions, is_on_disk_alone, names_rows, open_source
+from hotlap.pack.sources.read import exists, inside, is_url, list_top, named
 from hotlap.pack.sources.webdataset import expand_braces
 from hotlap.pack.staging import stage
 
@@ -40,7 +40,8 @@ def source_of(
 
     What had to be copied stays where packing fails, so that the same call goes on with it. Raises HotlapError.
     """
-    if not (is_url(spec) and is_on_disk_alone(spec)):
+    files = _files(spec) if is_url(spec) else []
+    if not files:
         yield open_source(spec, options)
         return
     target = Path(folder).resolve()
@@ -50,7 +51,7 @@ def source_of(
     place, name = _split(spec)
     try:
         with locked(target):
-            for url in _files(spec):
+            for url in files:
                 (below,) = named(place, [url[len(place) :]])
                 stage(url, (copies / below).parent, progress)
     finally:
@@ -63,13 +64,17 @@ def source_of(
 
 
 def _split(spec: str) -> tuple[str, str]:
-    """The URL of the folder that holds all files, with its last slash, and what follows."""
-    end = spec.split("{")[0].rindex("/") + 1
+    """The URL of the folder that holds all files, or their folder, with its last slash; and what follows."""
+    end = spec.rstrip("/").split("{")[0].rindex("/") + 1
     return spec[:end], spec[end:]
 
 
 def _files(spec: str) -> list[str]:
-    """URLs of all files: of RecordIO the index too, where there is one."""
+    """URLs of all that is to be copied; none where rows are read one by one. Of RecordIO the index too, where there is
+    one; of a folder its Parquet."""
+    if not is_on_disk_alone(spec):
+        names = [] if names_rows(spec) else [name for name in list_top(spec) if name.endswith(".parquet")]
+        return [inside(spec, name) for name in names]
     found = expand_braces(spec) if spec.lower().endswith(".tar") else [spec]
     indexes = [url[: -len("rec")] + "idx" for url in found if url.lower().endswith(".rec")]
     return found + [url for url in indexes if exists(url)]

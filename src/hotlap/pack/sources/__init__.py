@@ -11,7 +11,7 @@ from hotlap.pack.sources.options import RESIZED, SourceOptions
 from hotlap.pack.sources.read import is_url, read_file
 from hotlap.records.errors import HotlapError
 
-__all__ = ["BadRow", "Source", "SourceOptions", "is_on_disk_alone", "open_source"]
+__all__ = ["BadRow", "Source", "SourceOptions", "is_on_disk_alone", "names_rows", "open_source"]
 
 _LISTS = (".txt", ".lst", ".csv", ".tsv")
 _ARRAYS = (".npy", ".npz", ".pt", ".pth")
@@ -32,9 +32,14 @@ def is_on_disk_alone(spec: str) -> bool:
     return spec.lower().endswith((*_ARRAYS, *_RECORDS))
 
 
+def names_rows(spec: str) -> bool:
+    """Whether it is a document that names the files of its rows."""
+    return spec.lower().endswith((*_LISTS, ".json"))
+
+
 def _open(spec: str, options: SourceOptions) -> Source:
     name = spec.lower()
-    if options.root is not None and not name.endswith((*_LISTS, ".json")):
+    if options.root is not None and not names_rows(spec):
         raise HotlapError(f"--root is where the names in a list lie, and {spec} is no list.", "Leave it out.",
                           exit_code=2)  # fmt: skip
     if spec.startswith("hf:"):

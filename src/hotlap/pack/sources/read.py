@@ -20,6 +20,7 @@ __all__ = [
     "leads_out",
     "list_all",
     "list_folder",
+    "list_top",
     "named",
     "read_file",
     "stamp",
@@ -169,8 +170,8 @@ def _lists_at_once(system: Any) -> bool:
     return type(system).find is not AbstractFileSystem.find
 
 
-def _walk(system: Any, folder: str) -> Iterator[str]:
-    """Paths of all files below ``folder``. fsspec's own walk leaves out a subfolder that cannot be listed."""
+def _entries(system: Any, folder: str) -> Iterator[tuple[str, bool]]:
+    """What lies in ``folder`` itself: its path, and whether it is a folder."""
     try:
         entries = system.ls(folder, detail=True)
     except Exception as err:  # as in read_file
@@ -184,10 +185,31 @@ def _walk(system: Any, folder: str) -> Iterator[str]:
             if not parts or "?" in below:
                 continue
             path = "/".join([place, *parts]) + "/" * below.endswith("/")
-        if entry["type"] != "directory":
-            yield path
-        elif below.strip("/") and ".." not in below.split("/"):
+        is_folder = entry["type"] == "directory"
+        if not is_folder or (below.strip("/") and ".." not in below.split("/")):
+            yield path, is_folder
+
+
+def _walk(system: Any, folder: str) -> Iterator[str]:
+    """Paths of all files below ``folder``. fsspec's own walk leaves out a subfolder that cannot be listed."""
+    for path, is_folder in _entries(system, folder):
+        if is_folder:
             yield from _walk(system, path)
+        else:
+            yield path
+
+
+def list_top(url: str) -> list[str]:
+    """Names of the files in the folder at a URL, those of its subfolders left out, sorted; none where it is a file."""
+    try:
+        system, base = _fsspec().core.url_to_fs(url)
+        found = [path for path, is_folder in _entries(system, base) if not is_folder and path != base]
+    except HotlapError:
+        raise
+    except Exception as err:  # as in read_file
+        raise _not_listed(url, err) from err
+    names = {path[len(base) :].lstrip("/") for path in found}
+    return sorted(unquote(name) for name in names) if _is_http(url) else sorted(names)
 
 
 def _not_listed(place: str, err: Exception) -> HotlapError:
