@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 
@@ -12,6 +11,7 @@ from hotlap.lap.best_guess import put_back
 from hotlap.lap.confirm import confirm
 from hotlap.lap.fall_back import fall_back
 from hotlap.lap.incumbent import Search
+from hotlap.lap.no_plan import why_no_plan
 from hotlap.lap.options import Listener, Options
 from hotlap.lap.prove import final_proof, nothing_changed
 from hotlap.lap.roof import measure_roof
@@ -19,7 +19,6 @@ from hotlap.lap.search import search
 from hotlap.lap.session import Session
 from hotlap.plan.file import dump_plan
 from hotlap.plan.knobs import by_hand
-from hotlap.proof.speedup import MIN_LAUNCHES
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move, Plan
@@ -100,12 +99,14 @@ def _examine(session: Session, outcome: Outcome) -> Baseline:
 
 
 def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outcome) -> None:
+    begun = time.monotonic()
     proof, trial, findings = final_proof(session, baseline, state)
     if proof.quality.verdict == "refuted":
         move = fall_back(session, baseline, state)
         if move is not None:
             outcome.trials.append(trial)
             outcome.notes.append(_why_again(move, proof, state))
+            begun = time.monotonic()
             if state.moves:
                 proof, trial, findings = final_proof(session, baseline, state)
             else:
@@ -117,8 +118,8 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
     if not state.moves:
         return
     if not proof.claimed or proof.quality.verdict == "refuted":
+        outcome.notes.append(why_no_plan(proof, state.moves, session.budget_s, time.monotonic() - begun))
         put_back(state)
-        outcome.notes.append(_why_no_plan(proof, session.budget_s))
         return
     interval = proof.speedup
     plan = Plan(
@@ -147,17 +148,6 @@ def _why_again(move: Move, proof: Proof, state: Search) -> str:
     what = proof.quality.summary.rstrip(".")
     rest = ", and a proof made of what is left" if state.moves else "; nothing is left of the plan"
     return f"With {move.lever} in the plan: {what[:1].lower()}{what[1:]}. It was put back{rest}."
-
-
-def _why_no_plan(proof: Proof, budget_s: float) -> str:
-    if proof.quality.verdict == "refuted":
-        return f"No plan was written: {proof.quality.summary}"
-    told = "No plan was written: the final trial could not tell the plan from the unmodified script."
-    launches = 0 if proof.speedup is None else proof.speedup.launches
-    if launches >= MIN_LAUNCHES:
-        return told
-    needed = f"{launches} of the {MIN_LAUNCHES} pairs of launches that it takes to tell how launches differ"
-    return f"{told} Its time held {needed}: try --budget {math.ceil(budget_s / 30)}m."
 
 
 def _machine_name(machine: Machine) -> str:
