@@ -10,7 +10,8 @@ the settings ask for: the steps of a window after a warm-up, and their share of 
 checkpoints, of which the two last are timed once per rung. The roof is the same step on a resident batch, nothing else.
 
 ``--save`` writes bench/results/ladder_<workload>_<target>.json and .svg, and the throughput of the measured presets
-into src/hotlap_workloads/measured.json, from where `python -m hotlap_workloads.train --list` takes it.
+into src/hotlap_workloads/measured.json, from where `python -m hotlap_workloads.train --list` takes it; with
+``--for-list`` that alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ladder_keep import place, remember
 from ladder_rungs import Rung, ladder
 from ladder_turn import Target, plain
 from loader_rounds import Turn, take_turns, turn
-from results import save, without_folders
+from results import facts, save, without_folders
 from simulated import Gpu
 
 from hotlap.report import units
@@ -69,6 +70,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit-s", type=float, default=570.0, help="begin no round that would end later")
     parser.add_argument("--no-evaluations", action="store_true", help="leave evaluations and checkpoints out")
     parser.add_argument("--ends", action="store_true", help="slow and fast alone, without the rungs between them")
+    parser.add_argument("--for-list", action="store_true",
+                        help="slow, fast and the other presets, which --save notes for the list alone")  # fmt: skip
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--chart", type=Path, help="write the SVG here")
     parser.add_argument("--save", action="store_true")
@@ -97,10 +100,10 @@ def arms(args: argparse.Namespace, target: Target) -> tuple[list[Rung], dict[str
         return settings_of(Request(args.workload, Path(), preset, values=values, data=args.data), machine)
 
     rungs = ladder(made("slow"), made("fast"), check, target.kind)
-    if args.ends:
+    if args.ends or args.for_list:
         rungs = [rungs[0], Rung(TOGETHER, "", {k: v for r in rungs for k, v in r.changes.items()}, rungs[-1].settings)]
     found = {rung.name: rung.settings for rung in rungs}
-    if args.presets:
+    if args.presets or args.for_list:
         others = [name for name in find_workload(args.workload).presets if name not in ("slow", "fast")]
         found |= {f"{PRESET}{name}": made(name) for name in others if _can_search(made(name), name, target)}
     return rungs, found
@@ -153,21 +156,22 @@ def about(args: argparse.Namespace, target: Target) -> str:
 
 def keep(args: argparse.Namespace, target: Target, rungs: list[Rung], document: dict[str, Any], drawn: str) -> None:
     """Figures, chart, and the list's throughputs."""
-    name = f"ladder_{args.workload}_{target.on.replace(' ', '_').lower()}{'' if target.gpu is None else '_simulated'}"
-    path = save(name, document)
-    path.with_suffix(".svg").write_text(drawn, encoding="utf-8")
+    if not args.for_list:
+        simulated = "" if target.gpu is None else "_simulated"
+        path = save(f"ladder_{args.workload}_{target.on.replace(' ', '_').lower()}{simulated}", document)
+        path.with_suffix(".svg").write_text(drawn, encoding="utf-8")
     if without_folders(args.set) or args.no_evaluations:
         print("measured.json is left as it was: --set and --no-evaluations measure something else than the presets")
         return
-    saved = json.loads(path.read_text(encoding="utf-8"))
-    where = place(saved["machine"], target.on, None if target.gpu is None else target.mfu)
+    now = facts()
+    where = place(now["machine"], target.on, None if target.gpu is None else target.mfu)
     presets = {"slow": "slow", rungs[-1].name: "fast"}
     found = {}
     for row in document["rows"] + document["presets"]:
         preset = presets.get(row["name"]) or row["name"].removeprefix(PRESET)
         if row["name"] in presets or row["name"].startswith(PRESET):
             data = args.data.name if args.data else "self-made data"
-            found[preset] = Measured(row["samples_per_s"], where, data, saved["date"])
+            found[preset] = Measured(row["samples_per_s"], where, data, now["date"])
     remember(args.workload, found)
 
 

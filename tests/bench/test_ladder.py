@@ -16,7 +16,7 @@ from typing import Any
 import ladder_turn
 import pytest
 import torch
-from ladder import arms
+from ladder import arms, keep
 from ladder_chart import chart
 from ladder_figures import completed, figures, whole_step_s
 from ladder_keep import place, remember
@@ -362,12 +362,25 @@ def test_the_first_evaluation_is_not_timed(tmp_path: Path) -> None:
 def test_presets_that_search_their_batch_are_left_out_where_nothing_can_be_searched(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=False, presets=True)
+    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=False, presets=True, for_list=False)
     _, found = arms(asked, Target("A100", 0.3))
     assert "preset training" in found and "preset training_fast_a5000" not in found
     assert "training_fast_a5000 is left out" in capsys.readouterr().err
     _, found = arms(asked, Target("cpu"))
     assert "preset training_fast_a5000" in found  # as it searches nothing there
+
+
+def test_the_list_alone_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=False, presets=False, for_list=True,
+                      no_evaluations=False)  # fmt: skip
+    target, noted = Target("cpu"), dict[str, Any]()
+    rungs, found = arms(asked, target)
+    assert len(rungs) == 2 and {"slow", "preset training"} < set(found)
+    monkeypatch.setattr("ladder.save", lambda name, document: pytest.fail("no ladder was measured"))
+    monkeypatch.setattr("ladder.remember", lambda workload, rows: noted.update(rows))
+    rows = [{"name": name, "samples_per_s": k} for k, name in enumerate(("slow", rungs[1].name, "preset training"))]
+    keep(asked, target, rungs, {"rows": rows[:2], "presets": rows[2:]}, "")
+    assert {name: row.samples_per_s for name, row in noted.items()} == {"slow": 0, "fast": 1, "training": 2}
 
 
 def test_a_preset_that_searches_its_batch_is_measured_with_what_it_finds(
