@@ -3,15 +3,22 @@
 Each is the proof of `hotlap speedup` as it runs by default: begun as late as the search may end, with the roof's time
 gone, with as many launches as are planned, and with what the default budget may lend where they leave it open.
 
+    python bench/real_proofs.py --proofs 10 --save                              ten of either kind, 80 minutes
+    python bench/real_proofs.py --rows bench/results/real_proofs.jsonl --save   some more, with those of FILE
+
+Rows stand in FILE as soon as they are measured, each with its day and machine: what is cut off has them.
+
 Wanted: false "faster" in 1 % at most, a true 3 % seen in 90 % at least. Exit code: 1 when a figure falls short of that.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +38,7 @@ from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import Trial
 from hotlap.trial.arm import Arm
 
-__all__ = ["FALSE_AT_MOST", "SEEN_AT_LEAST", "compare_once", "real"]
+__all__ = ["FALSE_AT_MOST", "SEEN_AT_LEAST", "compare_once", "counted", "measured"]
 
 BUSY = Path(__file__).resolve().parent / "busy.py"
 PRODUCTS = 100
@@ -64,42 +71,59 @@ def compare_once(products: int, folder: Path) -> Trial:
     return launches.trial()
 
 
-def real(n: int) -> dict[str, Any]:
-    """``n`` comparisons of either kind, in turn: how many were claimed, and every interval (low, ratio, high)."""
-    trials: dict[str, list[Trial]] = {name: [] for name in CASES}
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+Row = dict[str, Any]
+
+
+def measured(n: int, rows: Path | None) -> list[Row]:
+    """``n`` proofs of either kind, in turn, added to the file ``rows``; gives all that it then holds."""
+    found = [json.loads(line) for line in rows.read_text().splitlines()] if rows and rows.exists() else []
+    here = read_machine()
+    with tempfile.TemporaryDirectory() as folder:
         for k in range(n):
-            for name, products in CASES.items():
-                trials[name].append(compare_once(products, Path(folder)))
-                print(f"  {name}, {k + 1} of {n}: {_told(trials[name][-1])}", flush=True)
-    return {name: _counted(row) for name, row in trials.items()}
+            for case, products in CASES.items():
+                with chdir(folder):
+                    trial = compare_once(products, Path(folder))
+                got = trial.interval
+                row = {"case": case, "date": time.strftime("%Y-%m-%d"),
+                       "machine": f"{here.cpu}, {here.cores} cores, torch {here.torch}",
+                       "interval": got and [got.low, got.ratio, got.high], "launches": got.launches if got else 0,
+                       "why": trial.reason}  # fmt: skip
+                found.append(row)
+                if rows is not None:
+                    with rows.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+                print(f"  {case}, {k + 1} of {n}: {_told(row)}", flush=True)
+    return found
 
 
-def _told(trial: Trial) -> str:
-    got = trial.interval
-    if got is None:
-        return f"{trial.status}: {trial.reason}"
-    return f"{got.ratio:.3f}x [{got.low:.3f}, {got.high:.3f}] over {got.launches} launches"
+def _told(row: Row) -> str:
+    if row["interval"] is None:
+        return f"not measured: {row['why']}"
+    low, ratio, high = row["interval"]
+    return f"{ratio:.3f}x [{low:.3f}, {high:.3f}] over {row['launches']} launches"
 
 
-def _counted(trials: list[Trial]) -> dict[str, Any]:
-    found = [t.interval for t in trials if t.interval is not None]
+def counted(rows: Sequence[Row]) -> dict[str, Any]:
+    """How many were claimed, and every interval (low, ratio, high)."""
+    found = [row for row in rows if row["interval"] is not None]
     return {
-        "n": len(trials),
-        "claimed": sum(i.low > 1.0 for i in found),
-        "failed": len(trials) - len(found),
-        "launches": [i.launches for i in found],
-        "intervals": [[i.low, i.ratio, i.high] for i in found],
+        "n": len(rows),
+        "claimed": sum(row["interval"][0] > 1.0 for row in found),
+        "failed": len(rows) - len(found),
+        "launches": [row["launches"] for row in found],
+        "intervals": [row["interval"] for row in found],
     }
 
 
 def main() -> int:
     """Measure, count, print the figures last; 1 when they fall short."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--proofs", type=int, default=10, help="of either kind; one takes two to eight minutes")
+    parser.add_argument("--rows", type=Path, help="add results to this file, and count all that it holds")
     parser.add_argument("--save", action="store_true", help="write bench/results/real_proofs.json")
     args = parser.parse_args()
-    figures = real(args.proofs)
+    rows = measured(args.proofs, args.rows)
+    figures = {case: counted([row for row in rows if row["case"] == case]) for case in CASES}
     if args.save:
         save("real_proofs", figures)
     for name, row in figures.items():

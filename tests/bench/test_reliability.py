@@ -152,11 +152,21 @@ def test_rates_that_fall_short_are_told(given: tuple[float, float, float], short
     assert len(power.shortfalls(shares(*given))) == short
 
 
-def test_a_real_proof_that_measured_nothing_is_counted_as_such() -> None:
+def test_real_proofs_are_kept_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claimed = Trial("power", {}, "measured", interval=Interval(1.04, 1.01, 1.07, launches=8))
     open_ = Trial("power", {}, "measured", interval=Interval(1.01, 0.98, 1.04, launches=18))
-    found = real_proofs._counted([claimed, open_, Trial("power", {}, "failed", reason="too few")])
-    assert (found["n"], found["claimed"], found["failed"], found["launches"]) == (3, 1, 1, [8, 18])
+    failed = Trial("power", {}, "failed", reason="too few")
+    coming = iter([open_, claimed, failed])
+    monkeypatch.setattr(real_proofs, "compare_once", lambda products, folder: next(coming))
+    file = tmp_path / "rows.jsonl"
+    assert len(real_proofs.measured(1, file)) == 2
+    with pytest.raises(StopIteration):  # cut off in the middle of the second round
+        real_proofs.measured(1, file)
+    rows = real_proofs.measured(0, file)
+    equal, less = ([row for row in rows if row["case"] == case] for case in real_proofs.CASES)
+    found = real_proofs.counted(equal)
+    assert (found["n"], found["claimed"], found["failed"], found["launches"]) == (2, 0, 1, [18])
+    assert real_proofs.counted(less)["claimed"] == 1 and equal[1]["why"] == "too few"
 
 
 @pytest.mark.parametrize(("seconds", "code"), [(0.5, 0), (1.5, 1)])
