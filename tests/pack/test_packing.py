@@ -192,6 +192,18 @@ def test_what_fails_in_another_process_is_told_with_its_row(tmp_path: Path) -> N
     assert not (tmp_path / "p" / "pack.json").exists()
 
 
+def test_ctrl_c_while_a_part_is_brought_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hotlap.pack.part_writer.crc32", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pack(Rows(mixed(20), RAGGED), tmp_path / "p", PackSettings(**SMALL))
+    assert not list((tmp_path / "p").glob(".*.tmp"))
+    assert pack(Rows(mixed(20), RAGGED), tmp_path / "p", PackSettings(**SMALL)).rows == 20
+
+
 def test_stop_leaves_no_pack_behind(tmp_path: Path) -> None:
     rows: list[Any] = [OSError("gone"), *mixed(3)]
     with pytest.raises(HotlapError, match="Cannot pack row-0: gone"):

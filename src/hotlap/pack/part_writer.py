@@ -104,11 +104,12 @@ class PartWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            # what could not be written a moment ago cannot be flushed either (disk full): the first error counts
+            # what could not be written a moment ago cannot be flushed either (disk full), and finish() may have closed
+            # them before Ctrl-C came (of Arrow a ValueError): the first error counts
             for closing in (self._file, self._sink):
                 try:
                     closing.close()
-                except OSError:
+                except (OSError, ValueError):
                     continue
             self._temporary.unlink(missing_ok=True)
             self._temporary.with_suffix(".lengths.tmp").unlink(missing_ok=True)
