@@ -71,11 +71,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--no-evaluations", action="store_true", help="leave evaluations and checkpoints out")
     parser.add_argument("--ends", action="store_true", help="slow and fast alone, without the rungs between them")
     parser.add_argument("--for-list", action="store_true",
-                        help="slow, fast and the other presets, which --save notes for the list alone")  # fmt: skip
+                        help="--ends --presets, which --save notes for the list alone")  # fmt: skip
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--chart", type=Path, help="write the SVG here")
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
+    if args.for_list:
+        args.ends = args.presets = True
     if args.steps < 2:
         parser.error("--steps: two at least, the first of an epoch waits for the epoch's start")
     if args.on == "cuda" and not torch.cuda.is_available():
@@ -100,10 +102,10 @@ def arms(args: argparse.Namespace, target: Target) -> tuple[list[Rung], dict[str
         return settings_of(Request(args.workload, Path(), preset, values=values, data=args.data), machine)
 
     rungs = ladder(made("slow"), made("fast"), check, target.kind)
-    if args.ends or args.for_list:
+    if args.ends:
         rungs = [rungs[0], Rung(TOGETHER, "", {k: v for r in rungs for k, v in r.changes.items()}, rungs[-1].settings)]
     found = {rung.name: rung.settings for rung in rungs}
-    if args.presets or args.for_list:
+    if args.presets:
         others = [name for name in find_workload(args.workload).presets if name not in ("slow", "fast")]
         found |= {f"{PRESET}{name}": made(name) for name in others if _can_search(made(name), name, target)}
     return rungs, found

@@ -3,7 +3,7 @@
 Each is the proof of `hotlap speedup` as it runs by default: begun as late as the search may end, with the roof's time
 gone, with as many launches as are planned, and with what the default budget may lend where they leave it open.
 
-    python bench/real_proofs.py --proofs 10 --save                              ten of either kind, 80 minutes
+    python bench/real_proofs.py --proofs 10 --save                              ten of either kind: an hour and more
     python bench/real_proofs.py --rows bench/results/real_proofs.jsonl --save   some more, with those of FILE
 
 Rows stand in FILE as soon as they are measured, each with its day and machine: what is cut off has them.
@@ -41,6 +41,8 @@ from hotlap.trial.arm import Arm
 __all__ = ["FALSE_AT_MOST", "SEEN_AT_LEAST", "compare_once", "counted", "measured"]
 
 BUSY = Path(__file__).resolve().parent / "busy.py"
+Row = dict[str, Any]
+"""One proof, as a line of the file of rows."""
 PRODUCTS = 100
 EQUAL, LESS = "equal", "3 % less to do"
 CASES = {EQUAL: PRODUCTS, LESS: 97}
@@ -69,9 +71,6 @@ def compare_once(products: int, folder: Path) -> Trial:
         launches.go_on(session, arm, options.seeds, LAUNCHES_UNTIL)
         launches.decide(session, arm, LAUNCHES_UNTIL)
     return launches.trial()
-
-
-Row = dict[str, Any]
 
 
 def measured(n: int, rows: Path | None) -> list[Row]:
@@ -123,6 +122,8 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help="write bench/results/real_proofs.json")
     args = parser.parse_args()
     rows = measured(args.proofs, args.rows)
+    if not rows:
+        parser.error("no proof is asked for, and there is none in --rows")
     figures = {case: counted([row for row in rows if row["case"] == case]) for case in CASES}
     if args.save:
         save("real_proofs", figures)

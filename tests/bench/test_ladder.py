@@ -362,7 +362,7 @@ def test_the_first_evaluation_is_not_timed(tmp_path: Path) -> None:
 def test_presets_that_search_their_batch_are_left_out_where_nothing_can_be_searched(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=False, presets=True, for_list=False)
+    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=False, presets=True)
     _, found = arms(asked, Target("A100", 0.3))
     assert "preset training" in found and "preset training_fast_a5000" not in found
     assert "training_fast_a5000 is left out" in capsys.readouterr().err
@@ -371,7 +371,7 @@ def test_presets_that_search_their_batch_are_left_out_where_nothing_can_be_searc
 
 
 def test_the_list_alone_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=False, presets=False, for_list=True,
+    asked = Namespace(workload="tiny_detr", set=[], data=None, ends=True, presets=True, for_list=True,
                       no_evaluations=False)  # fmt: skip
     target, noted = Target("cpu"), dict[str, Any]()
     rungs, found = arms(asked, target)

@@ -25,6 +25,11 @@ def test_what_to_type_where_launches_are_too_few() -> None:
     )
 
 
+def test_a_knob_is_no_lever_to_name() -> None:
+    knob = Move("knob:batch", {}, "goal", 0)
+    assert "tell: try --seeds 7" in why(Interval(1.1446, 0.9751, 1.3435, 0.9925, 5), moves=[MOVES[0], knob])
+
+
 def test_a_gain_that_no_lap_would_tell() -> None:
     assert "1.01x is too little" in why(Interval(1.01, 0.80, 1.28, 0.9925, 5))
     assert why(Interval(0.99, 0.80, 1.23, 0.9925, 5)).endswith("from the unmodified script.")

@@ -33,7 +33,7 @@ def test_pack_inspect_verify_stage(pictures: Path, tmp_path: Path, capsys: pytes
 
 
 def test_packing_imports_no_more_than_it_needs(pictures: Path, tmp_path: Path) -> None:
-    """Each of these costs every packing process a tenth of a second or more, in which it would pack 500 images."""
+    """Each of these takes longer to import than a packing process needs for hundreds of images."""
     asked = "from hotlap.cli.main import main; import sys; main(sys.argv[1:]); print(sorted(sys.modules))"
     command = [sys.executable, "-c", asked, "pack", str(pictures), str(tmp_path / "p"), "--processes", "1"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout

@@ -468,7 +468,7 @@ def test_a_wrong_place_for_the_noises_is_named(made: Path, tmp_path: Path, capsy
 def test_sigterm_ends_the_program_with_its_code_and_the_same_command_goes_on(made: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hotlap_workloads.train", "speaker_verify", "--data", str(made)]
     command += ["--out", str(tmp_path), *TINY, "--set", "epochs=500", "--set", "evaluate_every_epochs=0"]
-    command += ["--set", "compile=false"]  # so many epochs would earn the minute back
+    command += ["--set", "compile=false"]  # of so many epochs the model would be compiled
     environment = {**os.environ, "PYTHONPATH": str(Path(train.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     running = subprocess.Popen(
         [*command, "--set", "max_steps=0"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

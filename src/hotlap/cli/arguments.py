@@ -6,7 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from hotlap.cli.types import duration, positive, share
+from hotlap.cli.option_types import duration, positive, share
 from hotlap.lap.options import Options
 from hotlap.lever.registry import lever
 from hotlap.plan.knobs import parse_knobs

@@ -80,7 +80,7 @@ def _fixed(pa: Any, flat: np.ndarray[Any, Any], kind: Any) -> Any:
 
 
 def _numbers(pa: Any, flat: np.ndarray[Any, Any]) -> Any:
-    """As ``pa.array``, which imports pandas first, to see whether it was handed a series: a quarter of a second."""
+    """As ``pa.array``, which imports pandas first, to see whether it was handed a series: in each process."""
     return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), [None, pa.py_buffer(flat)])
 
 

@@ -45,8 +45,8 @@ def pack(source: Source, folder: str | Path, settings: PackSettings | None = Non
             report = _reporter(progress, rows_done, len(source))
             todo = [p for p in job.parts if p[0] not in done]
             if settings.processes > 1 and len(todo) > 1:
-                part = partial(_pack_part_apart, source, job, settings)
-                pack_together(todo, settings.processes, part, report, getattr(source, "may_fork", False))
+                pack_part = partial(_pack_part_apart, source, job, settings)
+                pack_together(todo, settings.processes, pack_part, report, getattr(source, "may_fork", False))
             else:
                 _in_this_process(source, job, todo, settings, report)
             if source.fingerprint() != job.fingerprint:

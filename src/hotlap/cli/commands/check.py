@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hotlap.cli.arguments import add_output, check_json_folder
 from hotlap.cli.console import console
+from hotlap.cli.option_types import duration, positive, share
 from hotlap.cli.prepare import new_run, status_of
 from hotlap.cli.show import publish
-from hotlap.cli.types import duration, positive, share
 from hotlap.inject.run_script import check_command
 from hotlap.lap.check import check
 from hotlap.lap.options import Options

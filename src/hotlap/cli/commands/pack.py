@@ -15,8 +15,8 @@ from collections.abc import Callable
 from rich.table import Table
 
 from hotlap.cli.console import console
+from hotlap.cli.option_types import duration, named, named_path, positive
 from hotlap.cli.progress import bar, meter
-from hotlap.cli.types import duration, named, named_path, positive
 from hotlap.machine.limits import usable_cores
 from hotlap.report import units
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hotlap.cli.arguments import add_output, add_sandbox, check_json_folder
 from hotlap.cli.console import console
+from hotlap.cli.option_types import positive, share
 from hotlap.cli.prepare import new_run, status_of
 from hotlap.cli.show import publish
-from hotlap.cli.types import positive, share
 from hotlap.inject.run_script import check_command
 from hotlap.lap.options import Options
 from hotlap.lap.prove_seeds import SEED, Request, prove_seeds, seeded

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from hotlap.cli.console import console
+from hotlap.cli.option_types import named, named_path
 from hotlap.cli.progress import bar, meter
-from hotlap.cli.types import named, named_path
 from hotlap.pack.staging import stage
 from hotlap.report import units
 

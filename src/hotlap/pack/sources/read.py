@@ -208,8 +208,13 @@ def list_top(url: str) -> list[str]:
         raise
     except Exception as err:  # as in read_file
         raise _not_listed(url, err) from err
-    names = {path[len(base) :].lstrip("/") for path in found}
-    return sorted(unquote(name) for name in names) if _is_http(url) else sorted(names)
+    return sorted(_below(base, found, url))
+
+
+def _below(base: str, paths: Iterable[str], url: str) -> set[str]:
+    """Paths below ``base``, which lies at ``url``, as names."""
+    names = {str(path)[len(base) :].lstrip("/") for path in paths}
+    return {unquote(name) for name in names} if _is_http(url) else names
 
 
 def _not_listed(place: str, err: Exception) -> HotlapError:
@@ -227,8 +232,7 @@ def _list_url(root: str) -> list[str]:
         raise
     except Exception as err:  # as in read_file
         raise _not_listed(root, err) from err
-    names = [str(path)[len(base) :].lstrip("/") for path in found]
-    return list({unquote(name) for name in names}) if _is_http(root) else names
+    return list(_below(base, found, root))
 
 
 def list_all(root: str) -> list[str]:
