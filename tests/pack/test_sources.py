@@ -21,7 +21,7 @@ from PIL import Image
 from hotlap.pack import Pack, PackSettings, SourceOptions, open_source, pack
 from hotlap.pack.sources.contract import BadRow
 from hotlap.pack.sources.decode import check_image, decode_image
-from hotlap.pack.sources.read import list_folder
+from hotlap.pack.sources.listing import list_folder
 from hotlap.records.errors import HotlapError
 
 

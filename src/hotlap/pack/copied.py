@@ -16,7 +16,8 @@ from hotlap.pack.lock import locked
 from hotlap.pack.manifest import WORK
 from hotlap.pack.plan_parts import check_new
 from hotlap.pack.sources import Source, SourceOptions, is_on_disk_alone, names_rows, open_source
-from hotlap.pack.sources.read import exists, inside, is_url, list_top, named
+from hotlap.pack.sources.listing import list_top
+from hotlap.pack.sources.read import exists, inside, is_url, named
 from hotlap.pack.sources.webdataset import expand_braces
 from hotlap.pack.staging import stage
 

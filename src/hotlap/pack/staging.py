@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.pack.sources.contract import reason
-from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, list_all, named
+from hotlap.pack.sources.listing import list_all
+from hotlap.pack.sources.read import NETWORK, inside, is_url, leads_out, named
 from hotlap.records.errors import HotlapError
 from hotlap.records.sizes import size_text
 

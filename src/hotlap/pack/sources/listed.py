@@ -8,8 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hotlap.pack.sources.files import FileSource, names_to_numbers
+from hotlap.pack.sources.listing import list_folder
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
-from hotlap.pack.sources.read import is_url, list_folder, named, read_file
+from hotlap.pack.sources.read import is_url, named, read_file
 from hotlap.records.errors import HotlapError
 
 __all__ = ["file_folder", "file_list", "identity_json", "protocol"]
