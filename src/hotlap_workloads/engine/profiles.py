@@ -34,6 +34,7 @@ def fastest(settings: S, machine: Machine) -> S:
         channels_last=True,
         cudnn_benchmark=True,
         deterministic=False,
+        optimizer_loop="fused",
         zero_grad_to_none=True,
         read_loss_every_step=False,
         checkpoint_in_background=True,

@@ -66,7 +66,8 @@ class LFCC(nn.Module):
                 pad_mode="constant",
                 return_complex=True,
             )
-            power = spectrum.real.square() + spectrum.imag.square()
+            real, imaginary = spectrum.real, spectrum.imag  # as in spectrogram.py
+            power = real * real + imaginary * imaginary
             least = torch.finfo(torch.float32).eps
             coefficients = self.transform @ torch.log10(self.filters @ power + least)
             energy = torch.log10(power.sum(dim=1, keepdim=True) / self.fft + least)

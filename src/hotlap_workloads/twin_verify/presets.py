@@ -45,7 +45,6 @@ def fast(machine: Machine) -> TwinSettings:
     return replace(
         compiled(from_pack(fastest(slow(machine), machine), machine), machine, EARNED_BACK),
         eval_workers=machine.packed_workers,
-        optimizer_loop="fused",
         branches="joint",
         attention="fused" if machine.gpu else "explicit",
         pairs="precomputed",
