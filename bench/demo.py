@@ -103,7 +103,8 @@ def speedup_command(folder: Path, budget: str | None) -> dict[str, Any]:
 
 def report(said: str, folder: Path) -> str:
     """What the command printed after its progress, without the run's temporary folder in its paths."""
-    return said[said.index(" train.py · ") :].replace(f"{folder}/", "")
+    told = said[said.index(" train.py · ") :].replace(f"{folder}/", "")
+    return re.sub(r"--runs\n +", "--runs ", told)  # the folder's long name was what broke the line
 
 
 def of_run(got: dict[str, Any]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class LogMel(nn.Module):
             spectrum = torch.stft(
                 wave - 0.97 * before, self.fft, self.hop, self.window_length, self.window, return_complex=True
             )
-            real, imaginary = spectrum.real, spectrum.imag  # every second number: their product is quicker than square()
+            real, imaginary = spectrum.real, spectrum.imag  # strided, where a product is quicker than square()
             power = real * real + imaginary * imaginary
             logs = torch.log(self.filters @ power + 1e-6)
             if not self.normalise:
