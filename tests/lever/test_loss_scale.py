@@ -87,6 +87,25 @@ def test_gradients_of_what_is_computed_are_asked_for(scale: LossScale) -> None:
     assert out.grad is not None and torch.equal(out.grad, torch.full((4, 1), 0.25))
 
 
+@pytest.mark.parametrize("make", [torch.optim.Adam, lambda p: torch.optim.Adam(p, fused=True), torch.optim.SGD])
+def test_a_step_of_infinite_gradients_updates_nothing_and_is_a_step(scale: LossScale, make: Any) -> None:
+    model = nn.Linear(3, 1)
+    optimizer = make(model.parameters())
+    seen: list[int] = []
+    optimizer.register_step_post_hook(lambda *_: seen.append(1))
+    before = [p.detach().clone() for p in model.parameters()]
+    for number, good in enumerate((False, True), 1):
+        model(X).mean().backward()
+        assert model.weight.grad is not None
+        if not good:
+            model.weight.grad[0, 0] = torch.inf
+        optimizer.step()
+        same = all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
+        assert len(seen) == number and same == (not good) and model.weight.grad is not None
+        optimizer.zero_grad()
+    assert scale.scale == 32768.0
+
+
 def test_gradients_may_lie_on_two_devices() -> None:
     with FakeTensorMode():
         assert _size([torch.ones(3, device=f"cuda:{k}") for k in range(2)]).device == torch.device("cuda", 0)

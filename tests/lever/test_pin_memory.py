@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from hotlap.lever.catalog import pin_memory
 from hotlap.lever.contract import Refusal
 from hotlap.lever.pinned_copies import without_waiting
+from hotlap.lever.worker_safety import can_use_workers, lies_on_device
 from hotlap.testing.lever_kit import findings_of, machine_for, machine_of
 from hotlap.testing.lever_target import LocalTarget
 
@@ -78,7 +79,10 @@ def test_tensors_of_a_device_cannot_be_pinned(tmp_path: Path, monkeypatch: pytes
             self.there = torch.zeros(8, device="meta")
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert visit(tmp_path, DataLoader(OnDevice(), batch_size=4)) == (0, False, False)
+    for data in (OnDevice(), TensorDataset(torch.zeros(8, 2, device="meta"))):
+        assert lies_on_device(data) and visit(tmp_path, DataLoader(data, batch_size=4)) == (0, False, False)
+        assert not can_use_workers(DataLoader(data, batch_size=4))
+    assert not lies_on_device(TensorDataset(torch.zeros(8, 2))) and not lies_on_device([torch.zeros(2)])
 
 
 def test_refusals_say_why() -> None:

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -153,6 +154,9 @@ def test_the_thread_waits_for_copies_on_a_device(tmp_path: Path, monkeypatch: py
     waited: list[str] = []
 
     class Recorded:
+        def __init__(self, device: int) -> None:
+            assert device == 1
+
         def record_event(self) -> Recorded:
             return self
 
@@ -161,11 +165,35 @@ def test_the_thread_waits_for_copies_on_a_device(tmp_path: Path, monkeypatch: py
             waited.append(threading.current_thread().name)
 
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     monkeypatch.setattr(torch.cuda, "current_stream", Recorded)
     save_later({"w": torch.ones(3)}, tmp_path / "a.pt")
     join_all()
     assert len(waited) == 1 and "_write_all" in waited[0]
     assert torch.load(tmp_path / "a.pt")["w"].tolist() == [1, 1, 1]
+
+
+def test_without_room_for_a_copy_it_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = importlib.import_module("hotlap.patch.helpers.save_later")
+
+    def full(*_: object) -> None:
+        raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr(later, "_copied", full)
+    save_later({"w": torch.ones(3)}, tmp_path / "a.pt")
+    assert torch.load(tmp_path / "a.pt")["w"].tolist() == [1, 1, 1]
+    assert not later._waiting and not later._writers
+
+
+def test_a_copy_on_a_device_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = importlib.import_module("hotlap.patch.helpers.save_later")
+    later._spare.clear()
+    monkeypatch.setattr(later, "_tensors", lambda state: [SimpleNamespace(is_cuda=state == "device")])
+    later._keep_spare("device")
+    assert later._spare == {}
+    later._keep_spare("host")
+    assert later._spare == {"state": "host"}
+    later._spare.clear()
 
 
 def test_of_checkpoints_faster_than_the_disk_the_newest_is_written(

@@ -156,6 +156,15 @@ def test_what_stays_on_the_host_is_no_copy_to_the_device(script: Script) -> None
     assert script.rec.cur is None
 
 
+def test_a_conversion_on_the_host_is_no_span_of_the_device(script: Script) -> None:
+    for _ in range(12):  # the device is behind
+        script.rec.sign_of_training()
+        torch.ones(2).to(torch.float64)
+        script.step()
+    told = script.events()
+    assert told and all(set(event.d) == {"forward", "backward", "optimizer"} for event in told)
+
+
 def test_losses_of_a_device_are_read_with_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     copies: list[int] = []
     together = step_rows._values

@@ -96,14 +96,15 @@ class LossScale:
                 handle.remove()
 
     def step(self, optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The optimizer's step, unless a gradient is not finite."""
+        """The optimizer's step; one that updates nothing, for its hooks alone, where a gradient is infinite."""
         import torch
 
         self._holders.add(optimizer)
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        if grads and not bool(torch.isfinite(_size(grads))):
+        # not bool(): a wait of ours is not to be told as one of the script's
+        if grads and not torch._C.TensorBase.item(torch.isfinite(_size(grads))):
             self.scale, self._good_steps = max(self.scale / 2, 1.0), 0
-            return None
+            return None if args or kwargs else _updating_nothing(optimizer, step)  # a closure would compute anew
         self._good_steps += 1
         if self._good_steps == self.GROWTH_STEPS:
             self.scale, self._good_steps = self.scale * 2, 0
@@ -116,6 +117,17 @@ def _size(grads: list[Tensor]) -> Tensor:
 
     norms = torch._foreach_norm(grads)
     return torch.stack([n.float().to(norms[0].device) for n in norms]).sum()
+
+
+def _updating_nothing(optimizer: Any, step: Any) -> Any:
+    held = [(p, p.grad) for group in optimizer.param_groups for p in group["params"]]
+    for parameter, _ in held:
+        parameter.grad = None
+    try:
+        return step()
+    finally:
+        for parameter, grad in held:
+            parameter.grad = grad
 
 
 def _take_off(held: Any) -> None:

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-__all__ = ["can_use_workers"]
+__all__ = ["can_use_workers", "lies_on_device"]
 
 
 def can_use_workers(loader: DataLoader[Any]) -> bool:
     """Not an IterableDataset (each worker would yield all of it), no device tensors, and picklable unless forked."""
-    import torch
     from torch.utils.data import IterableDataset
 
     if isinstance(loader.dataset, IterableDataset):
         return False
-    own = getattr(loader.dataset, "__dict__", {})  # a list is a data set too
-    if any(isinstance(v, torch.Tensor) and v.device.type != "cpu" for v in own.values()):
+    if lies_on_device(loader.dataset):
         return False
     context = loader.multiprocessing_context
     method = context.get_start_method() if context is not None else multiprocessing.get_start_method()
@@ -31,3 +29,12 @@ def can_use_workers(loader: DataLoader[Any]) -> bool:
     except (pickle.PicklingError, AttributeError, TypeError):
         return False
     return True
+
+
+def lies_on_device(dataset: Any) -> bool:
+    """Whether the data set holds tensors of a device, by themselves or in a tuple or list (as TensorDataset does)."""
+    import torch
+
+    own = getattr(dataset, "__dict__", {}).values()  # a list is a data set too
+    held = [part for value in own for part in (value if isinstance(value, tuple | list) else (value,))]
+    return any(isinstance(part, torch.Tensor) and part.device.type != "cpu" for part in held)

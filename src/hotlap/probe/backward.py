@@ -149,8 +149,10 @@ def _watch_scaling(ctx: Context, losses: _Losses) -> None:
         try:
             with torch._C.DisableTorchFunction():
                 if isinstance(outputs, torch.Tensor) and outputs.numel() == 1 and not is_compiling():
-                    losses.unscaled.append(outputs.data)
-                    del losses.unscaled[:-4]
+                    value = losses.value(outputs)
+                    if value is not None:
+                        losses.unscaled.append(value)
+                        del losses.unscaled[:-4]
         except Exception as err:
             ctx.failed("backward", err)
         return scale(self, outputs)

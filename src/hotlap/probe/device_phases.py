@@ -59,6 +59,10 @@ class DevicePhases:
         if self._spans is not None and ended is not None:
             self._spans.append((phase, begun, ended))
 
+    def drop(self) -> None:
+        """The open phase was none of the device's."""
+        self._open = None
+
     def after_step(self, index: int, event: Any) -> list[Span] | None:
         """A step has ended at ``event``: its spans, None where it was not bracketed. Perhaps the next one will be."""
         spans = self._spans

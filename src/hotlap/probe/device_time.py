@@ -58,8 +58,10 @@ def _copy(ctx: Context, phases: DevicePhases, original: Any) -> Any:
             copied = result.is_cuda
             return result
         finally:
-            if bracketed:
+            if bracketed and copied:
                 phases.end()
+            elif bracketed:
+                phases.drop()
             if rec.cur == H2D and copied:
                 rec.leave()
                 if not rec.brief:

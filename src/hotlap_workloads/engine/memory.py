@@ -15,10 +15,13 @@ MARGIN_FRAC = 0.90
 
 
 def used_frac(device: torch.device) -> float | None:
-    """The share of the GPU's memory that this process has reserved at most; None on a CPU."""
+    """The share of the GPU's memory that this process's tensors took at most; None on a CPU.
+
+    What is reserved beyond that is a cache, which gives way: with samples of many sizes it fills the memory by itself.
+    """
     if device.type != "cuda":
         return None
-    return torch.cuda.max_memory_reserved(device) / torch.cuda.get_device_properties(device).total_memory
+    return torch.cuda.max_memory_allocated(device) / torch.cuda.get_device_properties(device).total_memory
 
 
 def forget_peak(device: torch.device) -> None:

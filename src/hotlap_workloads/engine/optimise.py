@@ -83,7 +83,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> N
     for parameter in _parameters(optimizer):
         moments = optimizer.state[parameter]
         for name, moment in moments.items():
-            if isinstance(moment, torch.Tensor) and moment.shape == parameter.shape:
+            if name != "step" and isinstance(moment, torch.Tensor) and moment.shape == parameter.shape:
                 moments[name] = torch.empty_like(parameter, dtype=moment.dtype).copy_(moment)
 
 

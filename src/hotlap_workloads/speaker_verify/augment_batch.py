@@ -65,7 +65,8 @@ class BatchAugment:
         gain = (power / (noise.square().mean(2) + FLOOR)).sqrt() * 10 ** (-wanted_db / 20)
         used = torch.randint(law.fewest, law.most + 1, (count, 1), device=device)
         gain = gain * (torch.arange(law.most, device=device) < used)
-        return waves + torch.einsum("nk,nks->ns", gain, noise)
+        with torch.autocast(device.type, enabled=False):  # silence is made 1e5 times as loud: too much for fp16
+            return waves + torch.einsum("nk,nks->ns", gain, noise)
 
 
 def _bank(paths: Sequence[Path], minutes: float) -> Tensor:

@@ -26,6 +26,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
 from hotlap.lever.pinned_copies import without_waiting
+from hotlap.lever.worker_safety import lies_on_device
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -98,9 +99,7 @@ def apply(target: Target, setting: Setting) -> None:
     def pin(loader: DataLoader[Any]) -> None:
         import torch
 
-        held = vars(loader.dataset).values() if hasattr(loader.dataset, "__dict__") else ()
-        on_device = any(isinstance(v, torch.Tensor) and v.device.type != "cpu" for v in held)
-        if not torch.cuda.is_available() or loader.pin_memory or on_device:
+        if not torch.cuda.is_available() or loader.pin_memory or lies_on_device(loader.dataset):
             return
         target.replace(loader, "pin_memory", True)
         if setting["non_blocking"] and not copies:

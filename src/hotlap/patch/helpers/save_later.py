@@ -30,13 +30,21 @@ def save_later(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
     if name is None or (_os.path.exists(name) and not (_os.path.isfile(name) and _os.stat(name).st_nlink == 1)):
         torch.save(obj, f, *args, **kwargs)  # a stream, a device, a file of two names
         return
-    kept = _copied(obj, _spare.pop("state", None))
-    # the copies may be made on a stream that the thread's own does not wait for
-    made = _cuda.current_stream().record_event() if _cuda.is_initialized() else None
+    try:
+        kept = _copied(obj, _spare.pop("state", None))
+    except _cuda.OutOfMemoryError:  # no room for a copy beside the training
+        for writer in list(_writers):
+            writer.join()
+        torch.save(obj, f, *args, **kwargs)
+        return
+    # the copies may be made on streams that the thread's own do not wait for
+    devices = {t.device.index for t in _tensors(kept) if t.is_cuda}
+    devices |= {_cuda.current_device()} if _cuda.is_initialized() else set()
+    made = [_cuda.current_stream(device).record_event() for device in devices]
     with _changed:
         _changed.wait_for(lambda: name in _waiting or not _waiting)
         if name in _waiting:
-            _spare["state"] = _waiting[name][0]
+            _keep_spare(_waiting[name][0])
         _waiting[name] = (kept, made, args, kwargs)
         if not _writers:
             _writers.append(_threading.Thread(target=_write_all))
@@ -50,6 +58,12 @@ def _copied(state: Any, spare: Any) -> Any:
     if len(whole) == len(now) and [_layout(t) for t in now] == [_layout(t) for t in old]:
         return _copy.deepcopy(state, {id(t): place.copy_(t) for t, place in zip(now, old, strict=True)})
     return _copy.deepcopy(state)
+
+
+def _keep_spare(state: Any) -> None:
+    """A device's memory is the training's own: no copy stays there."""
+    if not any(t.is_cuda for t in _tensors(state)):
+        _spare["state"] = state
 
 
 def _tensors(value: Any) -> Any:
@@ -72,12 +86,12 @@ def _write_all() -> None:
                     return
                 name, (state, made, args, kwargs) = _waiting.popitem()
                 _changed.notify_all()
-            if made is not None:
-                made.synchronize()
+            for event in made:
+                event.synchronize()
             begun = _time.monotonic()
             torch.save(state, f"{name}.part", *args, **kwargs)
             _os.replace(f"{name}.part", name)
-            _spare["state"] = state
+            _keep_spare(state)
             if name in _waiting:  # it will be written again: leave the cores to training for a while
                 _time.sleep(min(9 * (_time.monotonic() - begun), 1.0))
     except Exception as err:
