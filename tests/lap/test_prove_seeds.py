@@ -73,7 +73,8 @@ def test_a_broken_promise_of_bits_is_seen_at_once(prove) -> None:  # type: ignor
 def test_a_plan_that_makes_it_slower_ends_the_matter(prove) -> None:  # type: ignore[no-untyped-def]
     proof = prove("seed={seed}", "candidate_s=0.2", seeds=6)
     assert (proof.speed_verdict, proof.verdict, proof.quality.verdict) == ("refuted", "refuted", "proved")
-    assert len(proof.seeds) == 3 and any("Stopped after 3 of 6 seeds: the plan is slower." in n for n in proof.notes)
+    seeds = len(proof.seeds)  # three, and more where a neighbour disturbs them
+    assert 3 <= seeds < 6 and any(f"Stopped after {seeds} of 6 seeds: the plan is slower." in n for n in proof.notes)
 
 
 def test_a_script_that_does_not_repeat_itself_is_judged_by_its_spread(prove) -> None:  # type: ignore[no-untyped-def]

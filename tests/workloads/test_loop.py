@@ -392,7 +392,7 @@ def test_the_search_forgets_the_peak_of_what_failed(tmp_path: Path, monkeypatch:
 
     made = trainer(tmp_path, SMALL)
     find_batch_size(made.task, replace(SMALL, batch_size=2), made.context, memory)
-    assert seen[-2:] == ["tried", "forgotten"]
+    assert seen[-4:] == ["forgotten", "forgotten", "tried", "forgotten"], "of each step, and once more at the end"
 
 
 def test_activation_checkpointing_wraps_a_stage_once(tmp_path: Path) -> None:

@@ -35,8 +35,10 @@ def install(ctx: Context) -> list[Any]:
 
     @functools.wraps(end)
     def capture_end(self: Any, *args: Any, **kwargs: Any) -> Any:
-        capturing.clear()
-        return end(self, *args, **kwargs)
+        try:
+            return end(self, *args, **kwargs)
+        finally:
+            capturing.clear()  # not sooner: until here the device may not be asked
 
     @functools.wraps(replay)
     def replayed(self: Any) -> Any:

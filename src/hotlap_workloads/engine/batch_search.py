@@ -49,9 +49,9 @@ def _attempts(
     stepper.objective.train()
 
     def attempt(batch_size: int) -> float | None:
-        forget_peak(context.device)
         try:
-            for _ in range(2):  # the moments of the optimiser appear with the first step
+            for _ in range(2):  # the optimiser's moments, and cuDNN's trials of a new shape, come with the first step
+                forget_peak(context.device)
                 stepper.forward_backward([load(task, batch_size)])
                 stepper.update()
         except torch.cuda.OutOfMemoryError:

@@ -69,7 +69,8 @@ class EngineSettings:
     precision: Literal["off", "fp16", "bf16", "auto"] = "off"
     """Autocast: off is fp32; fp16 scales the loss; auto is bf16, fp16 on GPUs without it. True is auto, False off."""
     tf32: bool = False
-    """TF32 for matrix products and convolutions. GPUs since Ampere."""
+    """TF32 for matrix products and convolutions, also in what autocast leaves in fp32: 10 bits of precision instead of
+    23. GPUs since Ampere."""
     channels_last: bool = False
     """Weights and activations of convolutions as NHWC. Same formula, other memory order."""
     cudnn_benchmark: bool = False
