@@ -106,6 +106,22 @@ def test_a_step_of_infinite_gradients_updates_nothing_and_is_a_step(scale: LossS
     assert scale.scale == 32768.0
 
 
+def test_an_optimizer_of_the_scripts_own_is_not_asked_to_step_without_gradients(scale: LossScale) -> None:
+    class Own(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            asked.append([p.grad.shape for group in self.param_groups for p in group["params"]])
+
+    asked: list[Any] = []
+    model = nn.Linear(3, 1)
+    optimizer = Own(model.parameters(), lr=0.1)
+    for value in (torch.nan, 1.0):
+        model(X).mean().backward()
+        assert model.weight.grad is not None
+        model.weight.grad[0, 0] = value
+        optimizer.step()
+    assert len(asked) == 1
+
+
 def test_gradients_may_lie_on_two_devices() -> None:
     with FakeTensorMode():
         assert _size([torch.ones(3, device=f"cuda:{k}") for k in range(2)]).device == torch.device("cuda", 0)

@@ -96,7 +96,7 @@ class LossScale:
                 handle.remove()
 
     def step(self, optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The optimizer's step; one that updates nothing, for its hooks alone, where a gradient is infinite."""
+        """The optimizer's step; one that updates nothing where a gradient is not finite."""
         import torch
 
         self._holders.add(optimizer)
@@ -104,7 +104,8 @@ class LossScale:
         # not bool(): a wait of ours is not to be told as one of the script's
         if grads and not torch._C.TensorBase.item(torch.isfinite(_size(grads))):
             self.scale, self._good_steps = max(self.scale / 2, 1.0), 0
-            return None if args or kwargs else _updating_nothing(optimizer, step)  # a closure would compute anew
+            plain = type(optimizer).__module__.startswith("torch.optim.") and not (args or kwargs)
+            return _updating_nothing(optimizer, step) if plain else None
         self._good_steps += 1
         if self._good_steps == self.GROWTH_STEPS:
             self.scale, self._good_steps = self.scale * 2, 0
@@ -120,6 +121,10 @@ def _size(grads: list[Tensor]) -> Tensor:
 
 
 def _updating_nothing(optimizer: Any, step: Any) -> Any:
+    """A step of torch's own optimizer that finds no gradients: its hooks and schedules see a step.
+
+    Not with a closure, which would compute anew, nor of another optimizer, which may count steps or need gradients.
+    """
     held = [(p, p.grad) for group in optimizer.param_groups for p in group["params"]]
     for parameter, _ in held:
         parameter.grad = None
