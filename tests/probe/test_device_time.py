@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from hotlap.probe import device_phases, device_time, step_rows, writer
+from hotlap.probe import device_phases, device_time, graph_replays, step_rows, writer
 from hotlap.probe.context import Context
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.recorder import ALL_TIMED, H2D, Recorder
@@ -342,3 +344,42 @@ def test_the_replay_of_a_whole_captured_step_is_a_step_and_of_a_part_is_none(scr
         whole.replay()
     assert script.rec.step_index == 5 and [row[2] for row in script.rec.steps[-3:]] == [7 * 10**6] * 3
     assert script.rec.pending() != 0
+
+
+def test_a_capture_waits_for_a_thread_that_is_asking_the_device_and_not_for_ever(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.device.behind = 0
+    script.step()
+    begun = threading.Event()
+    graph = script.device.CUDAGraph()
+
+    def begin() -> None:
+        graph.capture_begin()
+        begun.set()
+
+    with script.rec.asking:
+        waiting = threading.Thread(target=begin)
+        waiting.start()
+        assert not begun.wait(0.2) and script.rec.pending() == 1, "what is being asked may be asked to the end"
+    waiting.join()
+    assert begun.is_set() and script.rec.pending() == 0
+    graph.capture_end()
+
+    monkeypatch.setattr(graph_replays, "LONGEST_WAIT_S", 0.05)
+    with script.rec.asking:
+        graph.capture_begin()
+    assert script.rec.pending() == 0
+    graph.capture_end()
+
+
+def test_the_writer_asks_with_the_lock_and_a_forked_child_has_one_of_its_own(script: Script, tmp_path: Path) -> None:
+    held: list[bool] = []
+    script.step()
+    tidy = [lambda now: held.append(script.rec.asking.locked())]
+    file = writer.Writer(script.rec, str(tmp_path / "1.jsonl"), 60, lambda: Event("header", 0, 0, 0), before_flush=tidy)
+    file.flush()
+    assert held == [True] and not script.rec.asking.locked()
+    with script.rec.asking:
+        script.rec.restart_in_child()
+        assert not script.rec.asking.locked()

@@ -11,10 +11,14 @@ from hotlap.probe.context import Context
 
 __all__ = ["install"]
 
+LONGEST_WAIT_S = 1.0
+"""How long a capture may wait for a thread that is asking the device, which takes milliseconds."""
+
 
 def install(ctx: Context) -> list[Any]:
     """Watch which graph is being captured while an update is made, and its replays. Returns a list that holds the graph
-    as long as it is captured: nothing may be asked of the device then, from any thread.
+    as long as it is captured: nothing may be asked of the device then, from any thread (one that is asking is waited
+    for).
 
     Graphs of a forward or a backward alone (``make_graphed_callables``, torch.compile's) hold no update, and their
     replays are no steps.
@@ -26,7 +30,10 @@ def install(ctx: Context) -> list[Any]:
 
     @functools.wraps(begin)
     def capture_begin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        asking, free = rec.asking, rec.asking.acquire(timeout=LONGEST_WAIT_S)
         capturing[:] = [self]
+        if free:
+            asking.release()
         try:
             return begin(self, *args, **kwargs)
         except BaseException:  # nothing is captured then, and nobody calls capture_end

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import Any, Protocol
 
 from hotlap.probe.frames import FrameTable
@@ -85,6 +85,8 @@ class Recorder:
         self.lo = 0
         self.lo_n = 0
         self.losses: list[Any] = []
+        self.asking = Lock()
+        """Held while another thread asks the device, which the beginning of a CUDA graph's capture must wait for."""
         self.backwards = self.profiled = self.anomalous = 0
         """Backward passes watched since the last look, and those of them that torch's profiler recorded."""
         self.steps: list[StepRow] = []
@@ -240,9 +242,8 @@ class Recorder:
         self.samples = self.micro = self.lo = self.lo_n = self.dropped = 0
         self.backwards = self.profiled = self.anomalous = 0
         self.acc = [0] * len(PHASES)
-        self.losses = []
-        self.steps = []
-        self.rows = []
+        self.losses, self.steps, self.rows = [], [], []
+        self.asking = Lock()
         self.started = False
         if self.detail is not None:
             self.detail.forget()

@@ -149,16 +149,18 @@ class Writer:
         Steps that the device has not ended are left for the next time: their losses could not be read without a wait.
         """
         with self._lock:
-            self._flush(self.rec.pending())
+            self._flush(rest=False)
 
-    def _flush(self, pending: int | None) -> None:
+    def _flush(self, rest: bool) -> None:
+        """Write; the ``rest`` is all that there is, whether or not the device has ended it."""
         if not self.rec.started:
             return
         lines = self._head()
-        now = time.monotonic_ns()
-        for tidy in self.before_flush:
-            tidy(now)
-        lines.extend(self._step_lines(len(self.rec.rows), pending))
+        with self.rec.asking:
+            pending, now = None if rest else self.rec.pending(), time.monotonic_ns()
+            for tidy in self.before_flush:
+                tidy(now)
+            lines.extend(self._step_lines(len(self.rec.rows), pending))
         told = self.file.write("".join(lines))
         self._begun = self._begun or told
 
@@ -197,7 +199,7 @@ class Writer:
         while (behind := _behind(self.rec.steps, self.rec.pending())) and time.monotonic() < until:
             time.sleep(0.01)
         forget_losses(behind)
-        self._flush(None)
+        self._flush(rest=True)
 
 
 def _behind(steps: list[StepRow], pending: int | None) -> list[StepRow]:
