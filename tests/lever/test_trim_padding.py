@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import UserDict, namedtuple
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from hotlap.lever.trimming import trimmed
 from hotlap.testing.lever_kit import findings_of, machine_of
 from hotlap.testing.lever_target import LocalTarget
 
-SETTING = {"sequence": 8, "image": 32}
+SETTING = {"sequence": 8, "image": 32, "pool": 0}
+DEALT = SETTING | {"pool": 16}
 
 
 def cut(batch: Any) -> Any:
-    return trimmed(batch, **SETTING)
+    return trimmed(batch, 8, 32)
 
 
 def texts(lengths: tuple[int, ...] = (5, 20, 11), size: int = 64, fill: int = 0) -> dict[str, torch.Tensor]:
@@ -140,14 +142,14 @@ class Reader(nn.Module):
         return self.out((self.table(ids) * mask[..., None]).sum(1) / mask.sum(1, keepdim=True))
 
 
-def train() -> tuple[list[float], set[int]]:
+def train(rows: int = 32, shuffle: bool = False, most: int = 12) -> tuple[list[float], list[int]]:
     torch.manual_seed(0)
-    rows = [{name: value[0] for name, value in texts((3 + k % 9,)).items()} for k in range(32)]
-    model, lengths = Reader(), set[int]()
+    data = [{name: value[0] for name, value in texts((3 + k % (most - 3),)).items()} for k in range(rows)]
+    model, lengths = Reader(), list[int]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
-    for batch in DataLoader(rows, batch_size=4):  # type: ignore[arg-type]
-        lengths.add(batch["input_ids"].shape[1])
+    for batch in DataLoader(data, batch_size=4, shuffle=shuffle):  # type: ignore[arg-type]
+        lengths.append(batch["input_ids"].shape[1])
         loss = nn.functional.cross_entropy(model(batch["input_ids"], batch["attention_mask"]), batch["labels"])
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -158,7 +160,7 @@ def train() -> tuple[list[float], set[int]]:
 
 def test_a_model_that_reads_its_mask_learns_the_same(tmp_path: Path) -> None:
     bare, lengths = train()
-    assert lengths == {64}
+    assert set(lengths) == {64}
     with LocalTarget(str(tmp_path)) as target:
         trim_padding.apply(target, SETTING)
         losses, lengths = train()
@@ -186,14 +188,40 @@ def test_the_iterator_is_the_loaders_in_all_else(tmp_path: Path) -> None:
         assert len(iterator) == 2 and iterator._num_yielded == 0
 
 
-def test_where_it_is_not_offered() -> None:
+def test_texts_of_like_length_share_batches(tmp_path: Path) -> None:
+    lengths = {}
+    for setting in (SETTING, DEALT):
+        with LocalTarget(str(tmp_path)) as target:
+            trim_padding.apply(target, setting)
+            losses, lengths[setting["pool"]] = train(rows=160, shuffle=True, most=63)
+            assert target.problems == [] and len(losses) == 40
+    assert sum(lengths[16]) < 0.8 * sum(lengths[0])
+
+
+def test_an_order_of_the_scripts_own_is_kept(tmp_path: Path) -> None:
+    bare, _ = train()
+    with LocalTarget(str(tmp_path)) as target:
+        trim_padding.apply(target, DEALT)
+        losses, lengths = train()
+    assert losses == pytest.approx(bare, rel=1e-5) and max(lengths) == 16
+
+
+def test_what_is_offered() -> None:
     found = findings_of("padding")
     finding = found.findings[0]
-    finding.evidence.update(padding_frac=0.5, common_frac=0.01, one_size=False)
+    finding.evidence.update(padding_frac=0.08, common_frac=0.01, one_size=False)
     assert isinstance(trim_padding.settings(finding, found, machine_of()), Refusal)
-    finding.evidence.update(common_frac=0.25, one_size=True)
-    assert trim_padding.settings(finding, found, machine_of()) == [SETTING]
-    gain = trim_padding.gain(finding, found, SETTING)
-    assert gain.high_s == pytest.approx(1.2 * 0.5 * 0.03)
+    finding.evidence.update(padding_frac=0.5)
+    assert trim_padding.settings(finding, found, machine_of()) == [DEALT], (
+        "each batch to its longest: only dealing helps"
+    )
+    finding.evidence.update(common_frac=0.45, one_size=True)
+    assert trim_padding.settings(finding, found, machine_of()) == [SETTING], "no sample is much shorter than its batch"
+    finding.evidence.update(common_frac=0.25)
+    assert trim_padding.settings(finding, found, machine_of()) == [DEALT, SETTING]
+    assert trim_padding.gain(finding, found, SETTING).high_s == pytest.approx(1.2 * 0.5 * 0.03)
+    assert trim_padding.gain(finding, found, DEALT).high_s == pytest.approx(1.2 * 0.85 * 0.03)
+    ranks = replace(found, script=replace(found.script, world_size=2))
+    assert trim_padding.settings(finding, ranks, machine_of()) == [SETTING], "ranks would wait for each other's lengths"
     found.script.model["compiled"] = True
     assert "compiled" in str(trim_padding.settings(finding, found, machine_of()))

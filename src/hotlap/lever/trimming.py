@@ -6,6 +6,7 @@ of its images. What is cut has to be padding in every tensor that is as long; el
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.nested import rebuilt, tensors_in
@@ -13,10 +14,37 @@ from hotlap.lever.nested import rebuilt, tensors_in
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["trimmed"]
+__all__ = ["Content", "content_of", "trimmed"]
 
 LEAST_FRAC = 0.25
 """Of a length, what stays at least: a model may halve its input several times, and needs something to halve."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """How far the content of each sample of a batch goes."""
+
+    sizes: tuple[int, ...]
+    """The length of the batch along dimension 1, or height and width of its images."""
+    ends: Tensor
+    """(samples, 1) or (samples, 2), whole numbers: where each one's content ends in these."""
+
+
+def content_of(batch: Any) -> Content | None:
+    """What the batch says of its content; None where it says nothing (or lies on a device)."""
+    import torch
+
+    tensors = _tensors(torch, batch)
+    for size in _lengths_of(tensors):
+        alike = [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
+        if (ends := _ends(torch, tensors, alike, size)) is not None:
+            return Content((size,), ends[:, None])
+    for images in tensors:
+        if images.dim() == 4 and images.shape[0] > 0:
+            height, width = images.shape[2:]
+            if (told := _told(torch, tensors, _masks(tensors, height, width), height, width)) is not None:
+                return Content((height, width), told)
+    return None
 
 
 def trimmed(batch: Any, sequence: int, image: int) -> Any:
@@ -26,21 +54,33 @@ def trimmed(batch: Any, sequence: int, image: int) -> Any:
     """
     import torch
 
-    tensors = [t for t in tensors_in(batch) if t.dim() > 0]
-    if not tensors or any(t.device.type != "cpu" or t.layout != torch.strided for t in tensors):
-        return batch
-    rows = tensors[0].shape[0]
-    tensors = [t for t in tensors if t.shape[0] == rows]
+    tensors = _tensors(torch, batch)
     cuts = {**_sequences(torch, tensors, sequence), **_images(torch, tensors, image)}
     whole = {name: _whole(torch, cut) for name, cut in cuts.items()}
     return rebuilt(batch, lambda t: whole.get(id(t), t)) if cuts else batch
 
 
+def _tensors(torch: Any, batch: Any) -> list[Tensor]:
+    """Those with a row for each sample, where all are dense and on the CPU."""
+    tensors = [t for t in tensors_in(batch) if t.dim() > 0]
+    if any(t.device.type != "cpu" or t.layout != torch.strided for t in tensors):
+        return []
+    return [t for t in tensors if t.shape[0] == tensors[0].shape[0]]
+
+
+def _lengths_of(tensors: list[Tensor]) -> list[int]:
+    return sorted({t.shape[1] for t in tensors if t.dim() == 2}, reverse=True)
+
+
+def _masks(tensors: list[Tensor], height: int, width: int) -> list[Tensor]:
+    return [t for t in tensors if t.dim() == 3 and t.shape[1:] == (height, width)]
+
+
 def _whole(torch: Any, cut: Tensor) -> Tensor:
-    """Without gaps in memory (a script may call ``view``), channels last where they were."""
+    """Without gaps in memory (a script may call ``view``), channels last and pinned where they were."""
     last = cut.dim() == 4 and cut.stride(1) == 1 and cut.shape[1] > 1
     found: Tensor = cut.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
-    return found
+    return found.pin_memory() if cut.is_pinned() else found
 
 
 def _top(longest: int, multiple: int, size: int) -> int:
@@ -51,10 +91,10 @@ def _top(longest: int, multiple: int, size: int) -> int:
 
 def _sequences(torch: Any, tensors: list[Tensor], multiple: int) -> dict[int, Tensor]:
     """Tensors that are shorter along dimension 1 (and further ones as long), by id of what they are cut from."""
-    for size in sorted({t.shape[1] for t in tensors if t.dim() == 2 and t.shape[1] > multiple}, reverse=True):
+    for size in _lengths_of(tensors):
         alike = [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
-        longest = _longest(torch, tensors, alike, size)
-        if longest is None or (top := _top(longest, multiple, size)) >= size:
+        ends = _ends(torch, tensors, alike, size) if size > multiple else None
+        if ends is None or (top := _top(int(ends.max()), multiple, size)) >= size:
             continue
         if all(_same(t[:, top:]) for t in alike):
             return {id(t): _short(t, size, top) for t in alike}
@@ -68,8 +108,8 @@ def _short(tensor: Tensor, size: int, top: int) -> Tensor:
     return tensor
 
 
-def _longest(torch: Any, tensors: list[Tensor], alike: list[Tensor], size: int) -> int | None:
-    """Content of the longest sample, as a mask of that length says, or lengths; None where nothing does."""
+def _ends(torch: Any, tensors: list[Tensor], alike: list[Tensor], size: int) -> Tensor | None:
+    """Where the content of each sample ends, as a mask of that length says, or lengths; None where nothing does."""
     for mask in alike if len(alike) > 1 else ():  # a mask of nothing else may be labels
         if mask.dim() == 2 and not mask.dtype.is_complex:
             ones = mask != 0
@@ -78,13 +118,13 @@ def _longest(torch: Any, tensors: list[Tensor], alike: list[Tensor], size: int) 
             for content in (ones, ~ones):  # of key_padding_mask the ones are padding
                 ends = content.sum(1)
                 if bool(ends.min() > 0) and bool((content == (torch.arange(size) < ends[:, None])).all()):
-                    return int(ends.max())
+                    return ends
     for lengths in tensors:
         whole = not lengths.dtype.is_floating_point and lengths.dtype != torch.bool and not lengths.dtype.is_complex
         if lengths.dim() == 1 and whole and bool(lengths.min() > 0) and int(lengths.max()) <= size:
             behind = torch.arange(size) >= lengths[:, None]
             if any(t.dim() == 2 and _ends_with(t, behind) for t in alike):
-                return int(lengths.max())
+                return lengths
     return None
 
 
@@ -108,12 +148,13 @@ def _images(torch: Any, tensors: list[Tensor], multiple: int) -> dict[int, Tenso
         if images.dim() != 4 or images.shape[0] == 0:
             continue
         height, width = images.shape[2:]
-        masks = [t for t in tensors if t.dim() == 3 and t.shape[1:] == (height, width)]
+        masks = _masks(tensors, height, width)
         told = _told(torch, tensors, masks, height, width)
         if told is None:
             continue
-        tall = _top(max(told[0], _end(images, 2, multiple)), multiple, height)
-        wide = _top(max(told[1], _end(images, 3, multiple)), multiple, width)
+        tallest, widest = told.max(0).values.tolist()
+        tall = _top(max(tallest, _end(images, 2, multiple)), multiple, height)
+        wide = _top(max(widest, _end(images, 3, multiple)), multiple, width)
         if (tall, wide) != (height, width):
             alike = [t for t in tensors if t.dim() == 4 and t.shape[2:] == (height, width)]
             if all(max(_end(t, 2, multiple) - tall, _end(t, 3, multiple) - wide) <= 0 for t in alike):
@@ -122,21 +163,22 @@ def _images(torch: Any, tensors: list[Tensor], multiple: int) -> dict[int, Tenso
     return {}
 
 
-def _told(torch: Any, tensors: list[Tensor], masks: list[Tensor], height: int, width: int) -> tuple[int, int] | None:
-    """Height and width of the largest content: of masks of zeros and ones, or of sizes, in either order."""
+def _told(torch: Any, tensors: list[Tensor], masks: list[Tensor], height: int, width: int) -> Tensor | None:
+    """(samples, 2): height and width of each one's content, of masks of zeros and ones, or of sizes in either order."""
     for mask in masks:
         ones = mask != 0
         for content in (ones, ~ones):
             if bool((mask == ones.to(mask.dtype)).all()) and bool(content[:, 0, 0].all()):
-                tall = int((content.any(2) * torch.arange(1, height + 1)).max())
-                wide = int((content.any(1) * torch.arange(1, width + 1)).max())
-                return tall, wide
+                lines = (content.any(2), height), (content.any(1), width)
+                found: Tensor = torch.stack([(some * torch.arange(1, n + 1)).amax(1) for some, n in lines], 1)
+                return found
     for sizes in tensors:
         if sizes.dim() == 2 and sizes.shape[1] == 2 and not sizes.dtype.is_complex and bool(sizes.min() > 0):
-            first, second = int(sizes[:, 0].max()), int(sizes[:, 1].max())
-            orders = [order for order in ((first, second), (second, first)) if order[0] <= height and order[1] <= width]
-            if orders and bool((sizes == sizes.round()).all() if sizes.dtype.is_floating_point else True):
-                return max(order[0] for order in orders), max(order[1] for order in orders)
+            if sizes.dtype.is_floating_point and bool((sizes != sizes.round()).any()):
+                continue
+            for order in (sizes, sizes.flip(1)):
+                if bool((order <= torch.tensor([height, width])).all()):
+                    return order.long()
     return None
 
 
