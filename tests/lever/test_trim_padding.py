@@ -207,7 +207,10 @@ def test_an_order_of_the_scripts_own_is_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_offered() -> None:
-    found = findings_of("padding")
+    plain = findings_of("padding")
+    assert plain.script.loader is not None
+    shuffled = replace(plain.script.loader, shuffled=True)
+    found = replace(plain, script=replace(plain.script, loader=shuffled))
     finding = found.findings[0]
     finding.evidence.update(padding_frac=0.08, common_frac=0.01, one_size=False)
     assert isinstance(trim_padding.settings(finding, found, machine_of()), Refusal)
@@ -221,6 +224,7 @@ def test_what_is_offered() -> None:
     assert trim_padding.settings(finding, found, machine_of()) == [DEALT, SETTING]
     assert trim_padding.gain(finding, found, SETTING).high_s == pytest.approx(1.2 * 0.5 * 0.03)
     assert trim_padding.gain(finding, found, DEALT).high_s == pytest.approx(1.2 * 0.85 * 0.03)
+    assert trim_padding.settings(finding, plain, machine_of()) == [SETTING], "its order may mean something"
     ranks = replace(found, script=replace(found.script, world_size=2))
     assert trim_padding.settings(finding, ranks, machine_of()) == [SETTING], "ranks would wait for each other's lengths"
     found.script.model["compiled"] = True

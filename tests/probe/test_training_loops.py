@@ -295,6 +295,23 @@ def test_importing_torch_or_inference_without_training_leaves_no_file(watched: A
     assert timeline is None
 
 
+@pytest.mark.parametrize(("how", "shuffled"), [
+    ("shuffle=True, batch_size=8", True),
+    ("sampler=WeightedRandomSampler([1.0] * 16, 16), batch_size=8", False),  # some samples more often than others
+    ("batch_sampler=[[0, 1], [2, 3]]", False),
+])  # fmt: skip
+def test_a_loader_that_torchs_own_samplers_shuffle(watched: Any, how: str, shuffled: bool) -> None:
+    timeline, _ = watched(f"""
+    from torch.utils.data import DataLoader, WeightedRandomSampler
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    rows = [(torch.ones(4), 0.0)] * 16
+    for x, y in DataLoader(rows, {how}):
+        opt.zero_grad(); model(x).sum().backward(); opt.step()
+    """)
+    assert [s.value["shuffled"] for s in timeline.setting if s.name == "loader"] == [shuffled]
+
+
 def test_loaders_made_in_the_for_line_are_one_loader_with_facts(watched: Any) -> None:
     timeline, _ = watched("""
     model = net()
@@ -305,6 +322,7 @@ def test_loaders_made_in_the_for_line_are_one_loader_with_facts(watched: Any) ->
     """)
     told = [s for s in timeline.setting if s.name == "loader"]
     assert [s.value["batches_per_epoch"] for s in told] == [2] and told[0].value["training"]
+    assert told[0].value["shuffled"] is False, "its samples come in the order of the data set"
     assert timeline.frame[told[0].frame].func == "loader"
     assert {e.d["loader"] for e in timeline.event if e.kind == "loader_start"} == {float(told[0].value["id"])}
 

@@ -54,6 +54,7 @@ def loader_facts(timeline: Timeline) -> LoaderFacts | None:
         iterable=bool(value.get("iterable")),
         batches_per_epoch=_int(value.get("batches_per_epoch")),
         sample_bytes=_int(value.get("sample_bytes")),
+        shuffled=bool(value.get("shuffled")),
         where=user_where(timeline, frame_id=row.frame),
     )
 

@@ -91,9 +91,17 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
         "dataset": type(loader.dataset).__name__,
         "dataset_len": length,
         "iterable": iterable,
+        "shuffled": _shuffled(sampler),
         "batches_per_epoch": batches,
         **({"collate": collate} if collate else {}),
     }
+
+
+def _shuffled(batch_sampler: Any) -> bool:
+    """Whether torch's own samplers shuffle, so that any samples may share a batch."""
+    from torch.utils.data import BatchSampler, RandomSampler
+
+    return type(batch_sampler) is BatchSampler and isinstance(batch_sampler.sampler, RandomSampler)
 
 
 class IterState:

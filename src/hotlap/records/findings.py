@@ -117,6 +117,8 @@ class LoaderFacts:
     batches_per_epoch: int | None
     sample_bytes: int | None = None
     where: Where | None = None
+    shuffled: bool = False
+    """Whether torch's own samplers shuffle it, so that any samples may share a batch."""
 
 
 @dataclass(frozen=True)

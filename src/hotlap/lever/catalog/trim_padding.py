@@ -59,12 +59,13 @@ def evidence(findings: Findings) -> Finding | None:
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
     """Multiples that kernels like: 8 for tensor cores, 32 for networks that halve their images five times."""
-    if findings.script.loader is None:
+    if (loader := findings.script.loader) is None:
         return Refusal("The batches come from no DataLoader.")
     if findings.script.model.get("compiled"):
         return Refusal("The model is compiled: each new length would be compiled anew.")
     padding, common = _shares(finding)
-    pools = [POOL] if padding - common >= DEALT_MIN_FRAC and findings.script.world_size == 1 else []
+    may_deal = loader.shuffled and findings.script.world_size == 1
+    pools = [POOL] if may_deal and padding - common >= DEALT_MIN_FRAC else []
     if finding.evidence.get("one_size", True):
         pools.append(0)
     if not pools:
@@ -146,5 +147,4 @@ def edits(finding: Finding, setting: Setting) -> list[Edit]:
     advice = "Pad to the longest sample of each batch, not to one length for all (in a collate function)."
     if setting["pool"]:
         advice += " Put samples of like length into one batch (a batch sampler with buckets of length)."
-    where = place(*finding.where)
-    return [Edit("advice", where.file, where.line, advice=advice)]
+    return [Edit("advice", place(*finding.where).file, place(*finding.where).line, advice=advice)]
