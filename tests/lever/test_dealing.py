@@ -7,11 +7,12 @@ import statistics
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Sampler, SequentialSampler, WeightedRandomSampler
 
-from hotlap.lever import dealing
+from hotlap.lever import dealing, trimming
 from hotlap.lever.dealing import Dealing, rows_to_deal
 
 ROWS = 4
@@ -122,7 +123,7 @@ def test_boxes_go_with_their_images_also_where_there_are_as_many_as_images() -> 
     batches = [batch(k, boxes) for k, boxes in enumerate(counts)]
     given = dealt(batches, pool=4)
     assert [b is a for a, b in zip(batches, given, strict=True)].count(True) == dealing.LOOKED_AT
-    seen = []
+    seen: list[Any] = []
     for found in given:
         numbers = found["images"][:, 0, 0, 0]
         assert torch.equal(found["boxes"][:, 0], numbers[found["owner"]])
@@ -137,6 +138,7 @@ def test_boxes_go_with_their_images_also_where_there_are_as_many_as_images() -> 
     lambda k, b: b | {"extra": torch.zeros(3 + k % 2, 2)},  # whose rows these are, nothing says
     lambda k, b: b | {"size": k},  # another value for each batch
     lambda k, b: {"ids": b["ids"]},  # nothing says where the content ends
+    lambda k, b: b | {"spans": np.arange(k + 2)},  # no tensor
     lambda k, b: b["ids"],
 ])  # fmt: skip
 def test_batches_whose_samples_cannot_be_told_apart_are_handed_on(odd: Any) -> None:
@@ -161,6 +163,21 @@ def test_tensors_with_no_padding_of_one_value_are_not_filled_up() -> None:
             assert torch.equal(row, by_text[name])
 
 
+def test_batches_are_pinned_where_the_loader_pinned_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = texts(12, one_size=False)
+    pinned = {id(b["ids"]) for b in batches}
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: id(tensor) in pinned)
+    made: list[torch.Tensor] = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        made.append(tensor.clone())
+        return made[-1]
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    given = dealt(batches)[dealing.LOOKED_AT :]
+    assert len(made) == len(given) and all(b["ids"] is tensor for b, tensor in zip(given, made, strict=True))
+
+
 def test_large_samples_make_a_small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dealing, "MOST_BYTES", 1)
     asked: list[int] = []
@@ -177,7 +194,7 @@ def test_large_samples_make_a_small_pool(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_error_of_the_scripts_own_types_is_told_and_no_sample_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Exception] = []
     batches = texts(20, one_size=True)
-    real = dealing.content_of
+    real = trimming.content_of
 
     def content_of(batch: Any) -> Any:
         if batch is batches[10]:
@@ -230,7 +247,11 @@ def test_only_where_torchs_own_samplers_shuffle() -> None:
     class Pairs(BatchSampler):
         pass
 
+    class StatefulDataLoader(DataLoader[Any]):
+        """As torchdata's, which can be saved in the middle of an epoch."""
+
     assert rows_to_deal(DataLoader(rows, batch_size=4, shuffle=True)) == 4  # type: ignore[arg-type]
+    assert rows_to_deal(StatefulDataLoader(rows, batch_size=4, shuffle=True)) is None  # type: ignore[arg-type]
     for other in (
         {"batch_size": 4},
         {"batch_size": 1, "shuffle": True},

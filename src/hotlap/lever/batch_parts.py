@@ -20,6 +20,8 @@ ROWS, LIST, OWNED, OWNER, SAME = "rows", "list", "owned", "owner", "same"
 each sample as its count says (boxes); the sample of each of those rows; one value for all batches."""
 DEEPEST = 4
 """Levels of lists and mappings that are looked into."""
+_PLAIN = (bool, int, float, str, bytes)
+"""Values that can be compared; of an array or an object of the script's own, nobody knows whose it is."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def _shares(value: Any, kind: str, counts: list[int] | None, rows: int) -> Seque
 def batch_of(samples: Sequence[Mapping[Path, Any]], kinds: Kinds, like: Any, fills: Mapping[Path, Any]) -> Any:
     """A batch of these samples in containers as those of ``like``, a batch of this kind.
 
-    Tensors of several lengths are filled up with what ``fills`` has for them.
+    Tensors of several lengths are filled up with what ``fills`` has for them. They are pinned where those of ``like``
+    are.
     """
     parts: dict[Path, Any] = {}
     for path, kind in kinds.of.items():
@@ -121,6 +124,9 @@ def batch_of(samples: Sequence[Mapping[Path, Any]], kinds: Kinds, like: Any, fil
             parts[path] = _owners([int(sample[kinds.counts]) for sample in samples], values[0])
         else:
             parts[path] = _together(values, fills.get(path), kind == ROWS)
+    for path, value in leaves(like, kinds.rows):
+        if _has_rows(value) and value.is_pinned():
+            parts[path] = parts[path].pin_memory()
     return _rebuilt(like, parts, kinds.rows, ())
 
 
@@ -208,4 +214,4 @@ def _equal(a: Any, b: Any) -> bool:
 
     if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
         return isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and torch.equal(a, b)
-    return a is b or (type(a) is type(b) and bool(a == b))
+    return a is b or (type(a) is type(b) and type(a) in _PLAIN and bool(a == b))

@@ -26,10 +26,15 @@ MOST_BYTES = 1 << 30
 
 
 def rows_to_deal(loader: DataLoader[Any]) -> int | None:
-    """Samples of a batch, where torch's own samplers shuffle: another one may mean which samples share a batch."""
+    """Samples of a batch, where torch's own samplers shuffle: another one may mean which samples share a batch.
+
+    Not of torchdata's stateful loader: a state saved in the middle of an epoch would leave out the samples that wait.
+    """
     from torch.utils.data import BatchSampler, RandomSampler
 
     sampler = loader.batch_sampler
+    if any(base.__name__ == "StatefulDataLoader" for base in type(loader).__mro__):
+        return None
     if type(sampler) is not BatchSampler or not isinstance(sampler.sampler, RandomSampler) or sampler.batch_size < 2:
         return None
     return int(sampler.batch_size)
