@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Sampler, SequentialSampler, WeightedRandomSampler
 
 from hotlap.lever import dealing, trimming
+from hotlap.lever.batch_parts import kinds_of, samples_of
 from hotlap.lever.dealing import Dealing, rows_to_deal
 
 ROWS = 4
@@ -176,6 +177,14 @@ def test_batches_are_pinned_where_the_loader_pinned_them(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
     given = dealt(batches)[dealing.LOOKED_AT :]
     assert len(made) == len(given) and all(b["ids"] is tensor for b, tensor in zip(given, made, strict=True))
+
+
+def test_a_sample_that_waits_keeps_no_batch_alive() -> None:
+    batches = texts(2, one_size=True)
+    kinds = kinds_of(batches, ROWS)
+    assert kinds is not None
+    (first, *_) = samples_of(batches[0], kinds) or [{}]
+    assert first["ids",].untyped_storage().nbytes() == first["ids",].nbytes == 64 * 8
 
 
 def test_large_samples_make_a_small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
