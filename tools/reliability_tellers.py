@@ -7,7 +7,7 @@ from typing import Any
 
 from hotlap.report import units
 
-__all__ = ["drift_rows", "fuzz_rows", "kill_rows", "patched_rows", "power_rows", "real_proofs_rows",
+__all__ = ["drift_rows", "fuzz_rows", "kill_rows", "padding_rows", "patched_rows", "power_rows", "real_proofs_rows",
            "soak_rows", "steady_day_rows"]  # fmt: skip
 
 Rows = list[tuple[str, str]]
@@ -58,6 +58,18 @@ def real_proofs_rows(document: dict[str, Any]) -> Rows:
         found.append((f"… what they measured, {name}", words))
         found.append((f"… pairs of launches, {name}", f"{median(row['launches']):g} [{min(row['launches'])}, "
                       f"{max(row['launches'])}]"))  # fmt: skip
+    return found
+
+
+def padding_rows(document: dict[str, Any]) -> Rows:
+    """What cutting padding saves, by how batches are padded."""
+    found: Rows = []
+    for padded, arms in document["figures"]["padded"].items():
+        for arm, row in arms.items():
+            low, high = (units.ratio(end(row["ratios"])) for end in (min, max))
+            speed = f"{units.ratio(median(row['ratios']))} [{low}, {high}] steps per second, "
+            content = f"content {units.share(median(row['content']))} of what is computed"
+            found.append((f"padded {padded}, {arm}", content if arm == "bare" else speed + content))
     return found
 
 
