@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from hotlap.lever.catalog import cache_teacher, compile_model, teacher_inference
 from hotlap.lever.contract import Refusal
-from hotlap.lever.recalled import AGAIN, PROOFS
+from hotlap.lever.recalled import AGAIN, PROOFS, RAREST
 from hotlap.testing.lever_kit import findings_of, machine_of
 from hotlap.testing.lever_target import LocalTarget
 
@@ -334,13 +334,19 @@ def test_memory_that_does_not_suffice(tmp_path: Path, teacher: Teacher, calls: l
     assert len(calls) == 6 and "do not fit" in target.reasons[0] and target.changes == 0
 
 
-def test_a_proof_is_repeated_now_and_then(target: LocalTarget, teacher: Teacher, calls: list[int]) -> None:
+def test_a_proof_is_repeated_more_and_more_rarely(target: LocalTarget, teacher: Teacher, calls: list[int]) -> None:
     passes(teacher, 1 + PROOFS + AGAIN)
     assert len(calls) == 1 + PROOFS
     teacher(IMAGES)
     assert len(calls) == 2 + PROOFS
-    passes(teacher, AGAIN)
-    assert len(calls) == 2 + PROOFS
+    apart = AGAIN
+    for number in range(5):
+        apart = min(2 * apart, RAREST)
+        passes(teacher, apart)
+        assert len(calls) == 2 + PROOFS + number
+        teacher(IMAGES)
+        assert len(calls) == 3 + PROOFS + number
+    assert apart == RAREST
 
 
 def test_what_else_decides_the_output_is_part_of_the_key(target: LocalTarget, teacher: Teacher) -> None:

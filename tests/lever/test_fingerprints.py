@@ -37,6 +37,10 @@ def _counted(net: nn.Sequential) -> None:
     net[1].num_batches_tracked += 1
 
 
+def held(net: nn.Module) -> list[torch.Tensor]:
+    return [*net.parameters(), *net.buffers()]
+
+
 def _elsewhere(net: nn.Sequential) -> None:
     net[0].weight.data = net[0].weight.data.clone()
 
@@ -53,11 +57,11 @@ def test_a_change_gives_another_print(
     network[1].running_mean.copy_(torch.arange(5.0))
     assert network[3].weight.numel() * 4 > SMALL_BYTES and network[3].weight.numel() % 2 == 1
     prints = WeightsPrint()
-    before = prints.take(network)
-    assert prints.take(network) == before == WeightsPrint().take(network)
+    before = prints.take(held(network))
+    assert prints.take(held(network)) == before == WeightsPrint().take(held(network))
     change(network)
-    assert prints.take(network) != before
-    assert prints.take(network) == WeightsPrint().take(network), "what it keeps shows the weights of now"
+    assert prints.take(held(network)) != before
+    assert prints.take(held(network)) == WeightsPrint().take(held(network)), "what it keeps shows the weights of now"
 
 
 def test_weights_that_begin_within_a_word_are_read_whole() -> None:
@@ -65,22 +69,22 @@ def test_weights_that_begin_within_a_word_are_read_whole() -> None:
     network = nn.Linear(1, 1, bias=False)
     network.weight = nn.Parameter(buffer[1:20_002].reshape(1, -1))
     prints = WeightsPrint()
-    before = prints.take(network)
+    before = prints.take(held(network))
     for at in (1, 2, 10_000, 20_001):
         buffer[at] += 0.5
-        assert prints.take(network) != before
+        assert prints.take(held(network)) != before
         buffer[at] -= 0.5
     buffer[0] += 1.0
-    assert prints.take(network) == before
+    assert prints.take(held(network)) == before
 
 
 def test_weights_that_do_not_lie_in_one_piece_are_read_anew(network: nn.Sequential) -> None:
     network[4].weight = nn.Parameter(torch.arange(12.0).reshape(3, 4).t()[:1].t())
     assert not network[4].weight.is_contiguous()
     prints = WeightsPrint()
-    before = prints.take(network)
+    before = prints.take(held(network))
     network[4].weight.data[1, 0] += 1
-    assert prints.take(network) != before
+    assert prints.take(held(network)) != before
 
 
 @pytest.fixture
@@ -126,15 +130,15 @@ def _one_of_the_small(net: nn.Sequential) -> None:
 def test_a_watch_sees_every_change(wide: nn.Sequential, change: Callable[[nn.Sequential], None], looks: int) -> None:
     for before in range(TURNS):  # whichever parts come next
         watch, network = WeightsWatch(), copy.deepcopy(wide)
-        assert not any(watch.changed(network) for _ in range(1 + before))
+        assert not any(watch.changed(held(network)) for _ in range(1 + before))
         change(network)
-        assert any(watch.changed(network) for _ in range(looks))
+        assert any(watch.changed(held(network)) for _ in range(looks))
 
 
 def test_the_same_numbers_written_again_are_no_change(wide: nn.Sequential) -> None:
     watch = WeightsWatch()
     for _ in range(2 * TURNS):
-        assert not watch.changed(wide)
+        assert not watch.changed(held(wide))
         wide[-1].running_mean.copy_(wide[-1].running_mean.clone())  # as DistributedDataParallel does with its buffers
 
 
@@ -142,11 +146,11 @@ def test_weights_of_which_torch_counts_no_changes_are_read_whole() -> None:
     with torch.inference_mode():
         network = nn.Sequential(*(nn.Linear(131, 141) for _ in range(2 * TURNS)))
     watch = WeightsWatch()
-    assert not watch.changed(network) and not watch.changed(network)
+    assert not watch.changed(held(network)) and not watch.changed(held(network))
     network[11].weight.data.numpy()[3, 3] += 1e-3
-    assert watch.changed(network)
+    assert watch.changed(held(network))
 
 
 def test_a_network_without_weights_does_not_change() -> None:
     watch = WeightsWatch()
-    assert not any(watch.changed(nn.Flatten()) for _ in range(3))
+    assert not any(watch.changed(held(nn.Flatten())) for _ in range(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.nested_rows import Unfit
@@ -22,21 +23,21 @@ its student's forward and backward, also push what the backward needs out of the
 
 
 class WeightsPrint:
-    """Takes prints of one network's weights, again and again: where each parameter (and buffer) lies, and sums of bits.
+    """Takes prints of the same weights, again and again: where each lies, and sums of bits.
 
     Torch's own count of changes does not see those through ``.data`` or a numpy view (a moving average of weights), and
     sees changes where DistributedDataParallel writes the same numbers again.
     """
 
-    def __init__(self, buffers: bool = True) -> None:
-        self._buffers = buffers
+    def __init__(self) -> None:
         self._places: list[int] = []
         self._parts: list[list[Tensor]] = []
         """The bytes of each large tensor, and those of all small ones of a device."""
 
-    def take(self, module: nn.Module) -> list[Any]:
-        """The print of now; equal ones are of equal weights at the same places."""
-        tensors = self.tensors(module)
+    def take(self, tensors: Sequence[Tensor]) -> list[Any]:
+        """The print of now; equal ones are of equal weights at the same places. Raises Unfit for what is no plain
+        tensor."""
+        _check_plain(tensors)
         places = [t.data_ptr() for t in tensors]
         if places != self._places:
             flat = [_as_it_lies(t.detach()) for t in tensors]
@@ -48,15 +49,6 @@ class WeightsPrint:
                 [data for data in small if data.device == device] for device in dict.fromkeys(d.device for d in small)
             ]
         return [places, _sums(self._parts)]
-
-    def tensors(self, module: nn.Module) -> list[Tensor]:
-        """The network's parameters (and buffers). Raises Unfit where they are no plain ones."""
-        import torch
-
-        tensors = [*module.parameters(), *(module.buffers() if self._buffers else ())]
-        if any(type(t) not in (torch.nn.Parameter, torch.Tensor) for t in tensors):
-            raise Unfit("its parameters are no plain tensors (sharded, quantised)")
-        return tensors
 
     def glance(self, places: list[int], turn: int) -> tuple[slice, list[int]] | None:
         """Which of the sums of the last print were taken anew, and they; None where the weights lie elsewhere now."""
@@ -81,10 +73,10 @@ class WeightsWatch:
         self._versions: list[int] = []
         self._looks = 0
 
-    def changed(self, module: nn.Module) -> bool:
-        """Look. Raises Unfit where they cannot be looked at."""
+    def changed(self, tensors: Sequence[Tensor]) -> bool:
+        """Look at a network's parameters and buffers. Raises Unfit where they cannot be looked at."""
         self._looks += 1
-        tensors = self._prints.tensors(module)
+        _check_plain(tensors)
         counted = not any(t.is_inference() for t in tensors)
         versions = [t._version for t in tensors] if counted else []
         if self._first is not None and counted and versions == self._versions:
@@ -92,10 +84,17 @@ class WeightsWatch:
             if seen is not None:
                 some, sums = seen
                 return bool(self._first[1][some] != sums)
-        now = self._prints.take(module)
+        now = self._prints.take(tensors)
         self._versions = versions
         self._first = self._first or now
         return now != self._first
+
+
+def _check_plain(tensors: Sequence[Tensor]) -> None:
+    import torch
+
+    if any(type(t) not in (torch.nn.Parameter, torch.Tensor) for t in tensors):
+        raise Unfit("its parameters are no plain tensors (sharded, quantised)")
 
 
 def _sums(parts: list[list[Tensor]]) -> list[int]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from threading import get_ident
 from typing import Any
 
-from hotlap.lever.contract import Target
+from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.purity import IN_PLACE_OF
 from hotlap.lever.readers import through
@@ -23,11 +22,9 @@ class KeptSamples:
     Whoever draws by hand gets what the script's code gives: an epoch's look at the data set may be long ago then.
     """
 
-    def __init__(self, cache: FileCache) -> None:
-        self._cache = cache
+    def __init__(self, cache: FileCache, fetching: FetchingThreads) -> None:
+        self._cache, self._fetching = cache, fetching
         self._known: dict[int, tuple[Any, str, Witness]] = {}
-        self._fetching: set[int] = set()
-        """Threads in which a loader fetches."""
 
     def __contains__(self, dataset: Any) -> bool:
         return id(dataset) in self._known
@@ -51,31 +48,10 @@ class KeptSamples:
 
         @functools.wraps(draw)
         def __getitem__(self_: Any, index: Any) -> Any:
-            known = self._known.get(id(self_)) if get_ident() in fetching else None
+            known = self._known.get(id(self_)) if fetching.here() else None
             if known is None or not is_plain_index(index) or not known[2].stands():
                 return draw(self_, index)
             return through(cache, f"{known[1]}|{index.__index__()}", lambda: draw(self_, index))
 
         vars(__getitem__)[IN_PLACE_OF] = draw
         return __getitem__
-
-    def watch_fetchers(self, target: Target) -> None:
-        """Know from now on when a loader fetches. Counts no change."""
-        from torch.utils.data._utils import fetch
-
-        real: Any = fetch._MapDatasetFetcher.fetch
-        fetching = self._fetching
-
-        @functools.wraps(real)
-        def fetches(fetcher: Any, index: Any) -> Any:
-            thread = get_ident()
-            if thread in fetching:
-                return real(fetcher, index)
-            fetching.add(thread)
-            try:
-                return real(fetcher, index)
-            finally:
-                fetching.discard(thread)
-
-        target.replace(fetch._MapDatasetFetcher, "fetch", fetches)
-        target.changed(-1)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-import sysconfig
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import getattr_static
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, TypeGuard
+from typing import Any
 
 from hotlap.lever.pure_code import READING, Body, body_of
+from hotlap.lever.users_code import ALONE, ModuleNames, is_users, names_in
 
 __all__ = ["PureFunction", "pure_functions"]
 
@@ -28,10 +28,7 @@ _MODULES = {
 """Modules whose functions only compute; of the large ones those that are known to."""
 _IMMUTABLE = frozenset((str, bytes, int, float, bool, complex, type(None), range))
 _CONTAINERS = (list, tuple, dict, set, frozenset, Counter, OrderedDict, defaultdict, deque)
-_ALONE = 2
-"""References to a function that nothing but its module's names holds, while they are counted."""
 _PLAIN_ACCESS = getattr_static(object, "__getattribute__")
-_INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
 
 @dataclass
@@ -60,56 +57,38 @@ def pure_functions(*roots: Any) -> list[PureFunction]:
     return list(found.values())
 
 
-def _users(function: Any) -> TypeGuard[FunctionType]:
-    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_INSTALLED)
-
-
 def _reached(roots: tuple[Any, ...]) -> Iterator[tuple[Any, Any, FunctionType]]:
     """(class or module, its object, function) of the user's own that the roots' code names, itself looked into."""
     seen: set[int] = set()
     left: list[tuple[Any, FunctionType]] = []
     for root in roots:
         for value in [root, *getattr(root, "__dict__", {}).values()]:  # ours stand before the user's own
-            if _users(value):
+            if is_users(value):
                 left.append((None, value))
-            elif isinstance(value, MethodType) and _users(value.__func__):
+            elif isinstance(value, MethodType) and is_users(value.__func__):
                 left.append((value.__self__, value.__func__))
             for name in ("__getitem__", "__getitems__", "__iter__", "__call__"):
                 method = getattr_static(type(value), name, None)
-                if _users(method):
+                if is_users(method):
                     left.append((value, method))
     while left:
         holder, function = left.pop()
         if id(function.__code__) in seen:
             continue
         seen.add(id(function.__code__))
-        names, known = set(_names(function.__code__)), function.__globals__
+        names, known = set(names_in(function.__code__)), function.__globals__
         for name in names & known.keys():
             # somebody who holds the function itself may pickle it, which a stand-in under its name would forbid
-            if _users(known[name]) and sys.getrefcount(known[name]) <= _ALONE and known[name].__globals__ is known:
-                yield _Module(known), None, known[name]
+            if is_users(known[name]) and sys.getrefcount(known[name]) <= ALONE and known[name].__globals__ is known:
+                yield ModuleNames(known), None, known[name]
                 left.append((None, known[name]))
         held = {**known, **getattr(holder, "__dict__", {})}
         for thing in [holder, *(held[name] for name in names if name in held)]:
             for kind in type(thing).__mro__:
                 for name in names & vars(kind).keys():
-                    if _users(vars(kind)[name]):
+                    if is_users(vars(kind)[name]):
                         yield kind, thing, vars(kind)[name]
                         left.append((thing, vars(kind)[name]))
-
-
-class _Module:
-    """A module's names as attributes: the main script's namespace is that of no importable module."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        object.__setattr__(self, "__dict__", names)
-
-
-def _names(code: Any) -> Iterator[str]:
-    yield from code.co_names
-    for const in code.co_consts:
-        if hasattr(const, "co_names"):
-            yield from _names(const)
 
 
 def _is_pure(pure: PureFunction, function: FunctionType, holder: Any, seen: set[int]) -> bool:
@@ -120,7 +99,7 @@ def _is_pure(pure: PureFunction, function: FunctionType, holder: Any, seen: set[
     body = None if function.__closure__ or len(seen) > _DEPTH else body_of(function, holder is not None)
     if (
         body is None
-        or not _users(function)
+        or not is_users(function)
         or getattr_static(type(holder), "__getattribute__", None) is not _PLAIN_ACCESS
     ):
         return False

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["IN_PLACE_OF", "impure_reason"]
+__all__ = ["IN_PLACE_OF", "impure_part_reason", "impure_reason"]
 
 IN_PLACE_OF = "_hotlap_in_place_of"
 """Attribute of a function of ours: the script's own, which is the one to read."""
@@ -57,6 +57,18 @@ def impure_reason(dataset: object) -> str | None:
         return _method(method, dataset, set(), 0) or _state(dataset, set(), 0)
     except RecursionError:
         return "its parts lie too deep to follow"
+
+
+def impure_part_reason(function: types.FunctionType, owner: Any, reads: Iterable[str]) -> str | None:
+    """The same of one function of the user's (a method of ``owner``, where that is not None), of which a data set makes
+    a part of its samples. ``reads``: the attributes of ``owner`` that it may read."""
+    try:
+        reason = _method(function, owner, set(), 0)
+        for name in reads:
+            reason = reason or _value(vars(owner)[name], set(), 1)
+    except RecursionError:
+        return "its parts lie too deep to follow"
+    return reason
 
 
 def _own(function: Any) -> Any:

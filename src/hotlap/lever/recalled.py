@@ -19,8 +19,9 @@ __all__ = ["Recalled"]
 
 PROOFS = 3
 """Batches' worth of known rows that are computed all the same and compared, before one is given from memory."""
-AGAIN = 64
-"""Batches given from memory after which one is computed and compared again."""
+AGAIN, RAREST = 64, 512
+"""Batches given from memory after which one is computed and compared again; twice as many after each comparison that
+held, up to the last: where the network takes longer than the rest of the step, one in 64 is 2 % of the time."""
 PATIENCE = 3
 """Rows, as a multiple of the data set's length, after which some must have come again. A network that is called twice
 per step sees twice the data set in an epoch."""
@@ -30,7 +31,6 @@ LEAST_KNOWN_FRAC = 0.1
 WORTH_FRAC = 0.75
 """A batch is computed in part where no more of its rows than these are new."""
 NEVER = -1
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Recalled:
@@ -43,7 +43,7 @@ class Recalled:
         self._memory: RowMemory | None = RowMemory(most_bytes)
         self._weights = WeightsWatch()
         self._proved = 0
-        self._since_proof = 0
+        self._since_proof, self._again = 0, AGAIN
         self._has_given = False
         self._parts_proved = 0
         """Batches of which a part gave the same rows as the whole; NEVER: one did not."""
@@ -63,7 +63,7 @@ class Recalled:
         if keys is None:
             return self._real(module, *args, **kwargs)
         new: list[int] = []
-        if self._proved >= PROOFS * len(keys) and self._since_proof < AGAIN:
+        if self._proved >= PROOFS * len(keys) and self._since_proof < self._again:
             given = self._given(module, self._memory, keys, (args, kwargs))
             if given is not None:
                 self._since_proof += 1
@@ -131,18 +131,25 @@ class Recalled:
 
         if torch.is_inference_mode_enabled():
             return None
-        for part in module.modules():
+        weights: list[Tensor | None] = []
+        left = [module]
+        while left:  # torch's own generators, one for each question, take ten times as long
+            part = left.pop()
             if part.training:
                 raise Unfit(f"a {type(part).__name__} in it is in training mode: call eval() on the network")
-            if part is not module and any(getattr(part, hooks) for hooks in _HOOKS):
+            hooked = part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
+            if hooked and part is not module:
                 raise Unfit(f"somebody has hooked into a {type(part).__name__} of it")
-        if any(p.requires_grad for p in module.parameters()):
+            weights += (*part._parameters.values(), *part._buffers.values())
+            left += [child for child in part._modules.values() if child is not None]
+        held = [t for t in weights if t is not None]
+        if any(t.requires_grad for t in held):
             raise Unfit("its parameters require gradients")
         tensors: list[Tensor] = []
         taken_apart(given, tensors)
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
             return None
-        if self._weights.changed(module):
+        if self._weights.changed(held):
             raise Unfit("its weights changed")
         kinds = ("cpu", "cuda")
         cast = [(k, torch.get_autocast_dtype(k)) for k in kinds if torch.is_autocast_enabled(k)]
@@ -171,6 +178,7 @@ class Recalled:
             self._stop_for(err)
             return
         if known:
+            self._again = min(2 * self._again, RAREST) if self._since_proof >= self._again else self._again
             self._since_proof = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

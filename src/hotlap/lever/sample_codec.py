@@ -1,4 +1,4 @@
-"""Samples as bytes: tensors, arrays and plain values, nested, without torch.save and without importing numpy."""
+"""Samples as bytes: tensors, arrays, Pillow's images and plain values, nested, without importing numpy or Pillow."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import struct
 import sys
 from typing import Any
 
-__all__ = ["copied", "pack", "same_bits", "unpack"]
+__all__ = ["copied", "pack", "same_bits", "shares", "unpack"]
 
 _ALIGN = 64
 _HEAD = struct.Struct("<Q")
+_IMAGE_MODES = ("L", "RGB", "RGBA", "F")
+_IMAGE_HOLDS = {"im", "_im", "_mode", "_size", "info", "readonly", "_readonly"}
+"""Attributes of Pillow's images that say no more than mode, size, pixels and info do."""
 _PLAIN = frozenset((int, float, bool, str, bytes, complex, type(None)))
 
 
 def pack(value: Any) -> bytes | None:
-    """``value`` as bytes, or None when it holds anything but CPU tensors without gradient, numeric arrays and plain
-    values in tuples, lists and dicts."""
+    """``value`` as bytes, or None when it holds anything but CPU tensors without gradient, numeric arrays, plain images
+    and values in tuples, lists and dicts."""
     buffers: list[Any] = []
     try:
         skeleton = _flatten(value, buffers)
@@ -66,15 +69,37 @@ def copied(value: Any) -> Any:
         return [copied(v) for v in value]
     if kind is dict:
         return {k: copied(v) for k, v in value.items()}
-    if hasattr(value, "copy"):  # an array
-        return value.copy()
-    return value.clone()
+    if not hasattr(value, "copy"):
+        return value.clone()
+    copy = value.copy()  # of an array, or an image
+    if hasattr(value, "flags"):
+        copy.flags.writeable = value.flags.writeable
+    return copy
 
 
 def same_bits(a: Any, b: Any) -> bool:
     """Whether two samples are equal bit for bit (NaN equals itself); False for what cannot be packed."""
     left = pack(a)
     return left is not None and left == pack(b)
+
+
+def shares(a: Any, b: Any) -> bool:
+    """Whether anything that can be changed lies in both of two equal values that :func:`pack` takes."""
+    if type(a) is not type(b) or type(a) in _PLAIN:
+        return False
+    if isinstance(a, tuple | list):
+        return (a is b and type(a) is list) or any(map(shares, a, b))
+    if isinstance(a, dict):
+        return a is b or any(shares(held, b.get(name)) for name, held in a.items())
+    left, right = _place(a), _place(b)
+    return a is b or (left is not None and left == right and a.nbytes > 0)
+
+
+def _place(value: Any) -> int | None:
+    """Where the numbers of a tensor or an array lie; None for an image."""
+    if hasattr(value, "data_ptr"):
+        return int(value.data_ptr())
+    return int(value.ctypes.data) if hasattr(value, "ctypes") else None
 
 
 def _flatten(value: Any, buffers: list[Any]) -> tuple[str, Any]:
@@ -88,11 +113,22 @@ def _flatten(value: Any, buffers: list[Any]) -> tuple[str, Any]:
     numpy = sys.modules.get("numpy")
     if numpy is not None and kind is numpy.ndarray and value.dtype.kind in "biufc" and value.flags.c_contiguous:
         buffers.append(value.tobytes())
-        return "n", (len(buffers) - 1, value.dtype.str, value.shape)
+        return "n", (len(buffers) - 1, value.dtype.str, value.shape, value.flags.writeable)
+    pillow = sys.modules.get("PIL.Image")
+    if pillow is not None and kind is pillow.Image:
+        return "i", _flatten_image(value, buffers)
     torch = sys.modules.get("torch")
     if torch is not None and kind is torch.Tensor:
         return "x", _flatten_tensor(torch, value, buffers)
     raise TypeError(f"a {kind.__name__} is not cached")
+
+
+def _flatten_image(image: Any, buffers: list[Any]) -> tuple[int, str, tuple[int, int], Any]:
+    more = {name for name, held in vars(image).items() if held is not None} - _IMAGE_HOLDS
+    if image.mode not in _IMAGE_MODES or more:
+        raise TypeError(f"an image in mode {image.mode} with {more} is not cached")
+    buffers.append(image.tobytes())
+    return len(buffers) - 1, image.mode, image.size, _flatten(image.info, buffers)
 
 
 def _flatten_tensor(torch: Any, value: Any, buffers: list[Any]) -> tuple[int, str, tuple[int, ...], bool]:
@@ -115,14 +151,20 @@ def _rebuild(node: tuple[str, Any], data: bytearray, offsets: list[tuple[int, in
         return tuple(parts) if kind == "t" else parts
     if kind == "d":
         return {_rebuild(k, data, offsets): _rebuild(v, data, offsets) for k, v in body}
-    at, _ = offsets[body[0]]
+    at, length = offsets[body[0]]
+    if kind == "i":
+        image = sys.modules["PIL.Image"].frombytes(body[1], body[2], bytes(memoryview(data)[at : at + length]))
+        image.info = _rebuild(body[3], data, offsets)
+        return image
     if kind == "n":
         numpy = sys.modules["numpy"]
         dtype = numpy.dtype(body[1])
         count = 1
         for size in body[2]:
             count *= size
-        return numpy.frombuffer(data, dtype=dtype, count=count, offset=at).reshape(body[2])
+        array = numpy.frombuffer(data, dtype=dtype, count=count, offset=at).reshape(body[2])
+        array.flags.writeable = body[3]
+        return array
     torch = sys.modules["torch"]
     _, name, shape, turned = body
     dtype = getattr(torch, name)

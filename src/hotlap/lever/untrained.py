@@ -152,7 +152,7 @@ def _weights(module: nn.Module) -> _Weights:
 
 
 def _bits(module: nn.Module) -> list[Any]:
-    _, bits = WeightsPrint(buffers=False).take(module)
+    _, bits = WeightsPrint().take(list(module.parameters()))
     return list(bits)
 
 

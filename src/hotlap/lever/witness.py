@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -20,31 +20,42 @@ _SHARE = 30.0
 
 
 class Witness:
-    """Remembers what a data set holds. Raises Unwatched where that is too much.
+    """Remembers what a data set holds, or those of an object's attributes that are among ``names``. Raises Unwatched
+    where that is too much. ``again`` gives one sample, or part of it, as the script's own code does.
 
     What is replaced (``data.size = 224``) is seen at once, and is trusted again when it is put back. What is changed in
     place is seen at the next look; since samples may have been kept in between, that is for good.
     """
 
-    def __init__(self, dataset: Any, draw: Callable[[int], Any]) -> None:
-        self._dataset = dataset
-        self._draw = draw
+    def __init__(self, watched: Any, again: Callable[[], Any], names: Sequence[str] | None = None) -> None:
+        self._watched = watched
+        self._names = names
+        self._again = again
         self._gone = False
         self._uses = 0
-        self._index = len(dataset) // 2
-        self._sample = pack(draw(self._index))
+        self._sample = pack(again())
         begun = perf_counter()
-        self._before = Contents(dataset)
+        self._before = self._contents()
         self._remember(self._before)
         self._looked = perf_counter()
         self._cost = self._looked - begun
 
+    def _contents(self) -> Contents:
+        return Contents(self._watched if self._names is None else self._named())
+
+    def _named(self) -> list[Any]:
+        own = getattr(self._watched, "__dict__", {})
+        return [own.get(name) for name in self._names or ()]
+
     def _remember(self, contents: Contents) -> None:
+        self._own = self._named()
         self._held = [(found, list(found.values())) for found in contents.attributes[:_OBJECTS]]
-        versions = [(v, version_of(v)) for _, held in self._held for v in held]
+        versions = [(v, version_of(v)) for held in (self._own, *(held for _, held in self._held)) for v in held]
         self._versions = [(value, version) for value, version in versions if version is not None]
 
     def _is_untouched(self) -> bool:
+        if not all(map(operator.is_, self._named(), self._own)):
+            return False
         for now, held in self._held:
             if len(now) != len(held) or not all(map(operator.is_, now.values(), held)):
                 return False
@@ -65,8 +76,8 @@ class Witness:
             return
         begun = perf_counter()
         try:
-            now = Contents(self._dataset)
-            same = now.same_as(self._before) and pack(self._draw(self._index)) == self._sample
+            now = self._contents()
+            same = now.same_as(self._before) and pack(self._again()) == self._sample
         except Exception:  # too much, or broken: what is wrong the script hears at its own draw
             same = False
         if same:

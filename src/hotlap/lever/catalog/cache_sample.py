@@ -1,16 +1,20 @@
-"""Keep whole samples of a data set that always gives the same sample for an index.
+"""Keep whole samples of a data set that always gives the same sample for an index, or the parts that never change.
 
-Evidence: The step waits for decoding or for Python work per sample, and the samples do not change between epochs.
+Evidence: The step waits for decoding or for Python work per sample, and the samples, or parts of which they are made (a
+photo read and resized, before it is mirrored at random), do not change between epochs.
 
 Gain: After the first epoch a sample costs one copy from memory: the load time falls to collating, for the share of the
-samples that fits. Samples of one shape that torch's own collate function stacks are rows: a batch is one gather.
+samples that fits. Samples of one shape that torch's own collate function stacks are rows: a batch is one gather. Of a
+part, what comes after it remains.
 
 Runtime: Before the first epoch the data set has to prove itself: drawn twice, several samples are equal bit for bit and
 no random state has moved; its code, and all of the user's code that it reaches, names nothing random, keeps no
 generator, writes no state and knows no epoch. Then __getitem__ of that data set looks into a cache in memory first,
 shared with forked workers. What the data set holds is compared at each epoch, its attributes at each use: one that the
 script has changed is drawn from again. Without workers, and where torch stacks samples of one shape, the loader gathers
-its batches from a table of them; the first batches are made both ways and must be equal bit for bit.
+its batches from a table of them; the first batches are made both ways and must be equal. Of a data set that does not
+prove itself, the outermost functions that it calls with plain arguments and that name nothing random look into the
+cache, once four calls of each, made twice, gave equal bits. One in 64 is computed all the same and compared.
 
 Source: Compute the features once (a packed file, a list of tensors) and index those.
 
@@ -27,13 +31,16 @@ from typing import TYPE_CHECKING, Any
 from hotlap.lever.checks import MAX_BYTES, check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
+from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.gains import bounded, load_seconds, step_with_loader
 from hotlap.lever.gathered import GatheredDataset, base_of, fetch_gathered
+from hotlap.lever.kept_parts import KeptParts
 from hotlap.lever.kept_samples import KeptSamples
 from hotlap.lever.purity import IN_PLACE_OF, impure_reason
 from hotlap.lever.sample_proof import proven
 from hotlap.lever.sample_table import SampleTables
+from hotlap.lever.used_mark import watch_mark
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -99,9 +106,10 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Let each training data set prove itself, then put the cache before its ``__getitem__``, and a table of its
-    samples before loaders that stack them as torch does."""
-    cache = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"])
-    tables, kept = SampleTables(cache.reserve), KeptSamples(cache)
+    samples before loaders that stack them as torch does; or before the parts of its samples that never change."""
+    cache, fetching = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"]), FetchingThreads()
+    tables, kept = SampleTables(cache.reserve), KeptSamples(cache, fetching)
+    parts = KeptParts(target, cache, fetching, watch_mark(target, ID))
 
     def consider(loader: DataLoader[Any]) -> None:
         from torch.utils.data import Subset
@@ -116,11 +124,13 @@ def apply(target: Target, setting: Setting) -> None:
         draw = functools.partial(own, dataset)
         witness = proven(dataset, draw)
         if witness is None:
-            target.unfit(f"samples of {kind.__name__} may change between draws ({impure_reason(dataset) or _DRAWN})")
+            if not parts.keep(dataset):
+                reason = impure_reason(dataset) or _DRAWN
+                target.unfit(f"samples of {kind.__name__} may change between draws ({reason})")
             return
         if not len(kept):
             fetch_gathered(target, choose)
-            kept.watch_fetchers(target)
+            fetching.watch(target)
         kept.add(dataset, witness)
         if own is kind.__getitem__:
             target.replace(kind, "__getitem__", kept.before(own))
