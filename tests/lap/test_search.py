@@ -9,19 +9,26 @@ from typing import Any, cast
 import pytest
 from lap_support import Session
 
-from hotlap.lap import incumbent, without
+from hotlap.lap import incumbent, try_lever, without
 from hotlap.lap import search as module
-from hotlap.lap.caches import relieved, replaced
+from hotlap.lap.caches import HERE, loaded_here, relieved, ways
 from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
 from hotlap.lap.search import search
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
-from hotlap.records.findings import Roof
+from hotlap.records.findings import Findings, Roof
 from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, Trial
 from hotlap.testing.lever_kit import findings_of
 
 UNCERTAIN, CERTAIN, NONE = Interval(1.5, 0.7, 3.4), Interval(1.5, 1.3, 1.8), Interval(0.9, 0.8, 0.99)
+
+
+def with_workers(count: int, device: str = "cpu") -> Findings:
+    found = findings_of("decode")
+    assert found.script.loader is not None
+    loader = replace(found.script.loader, num_workers=count)
+    return replace(found, script=replace(found.script, loader=loader, device=device))
 
 
 def searched(
@@ -35,9 +42,11 @@ def searched(
     asked: bool = True,
     roof: Roof | None = None,
     data_wait: float | None = 0.2,
+    own_workers: int = 0,
+    device: str = "cpu",
 ) -> tuple[Search, Session]:
     """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
-    session, findings = Session(), findings_of("decode")
+    session, findings = Session(), with_workers(own_workers, device)
     session.may_lend = {"search": to_search_s, "proof": to_proof_s}
     session.options.budget_asked = asked
     findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
@@ -54,12 +63,12 @@ def searched(
         return Trial(arm, {}, "measured", interval=answers[arm].pop(0), changes=1)
 
     monkeypatch.setattr(module, "_promising", promising)
-    for where in (module, without):
+    for where in (try_lever, without):
         monkeypatch.setattr(where, "measure", measure)
     monkeypatch.setattr(module, "lot", lambda _: [])
     monkeypatch.setattr(module, "refusals", lambda *_: [])
     monkeypatch.setattr(module, "usable", lambda *_: ([], []))
-    monkeypatch.setattr(module, "check_baseline", lambda _: None)
+    monkeypatch.setattr(try_lever, "check_baseline", lambda _: None)
     monkeypatch.setattr(incumbent, "rediagnose", lambda *_: None)
     baseline = SimpleNamespace(arm=baseline_arm, findings=findings, start_s=0.0)
     return search(cast(Any, session), cast(Any, baseline), findings, roof), session
@@ -146,7 +155,7 @@ def test_what_starts_slowly_is_lent_its_start_too_or_left_for_what_fits(monkeypa
         session, state = Session(), Search(cast(Any, "baseline"), findings_of("decode"))
         session.spent_s, session.may_lend = 40.0, {"search": 0.0, "start": lent_s, "proof": 0.0}
         monkeypatch.setattr(module, "_promising", lambda *_: [c for c in (slow, quick) if c.lever not in tried])
-        monkeypatch.setattr(module, "_try", lambda _, __, ___, c: tried.append(c.lever))
+        monkeypatch.setattr(module, "try_lever", lambda _, __, ___, c, ____: tried.append(c.lever))
         while module._step(session, cast(Any, SimpleNamespace(start_s=4.0, findings=state.findings)), state, None, []):
             session.spent_s += 5.0
         return tried
@@ -212,30 +221,76 @@ def test_workers_stay_where_going_without_is_not_certain_to_pay(monkeypatch: pyt
     assert len(other.trials) == 2, "a lever that is no cache takes no work from the workers"
 
 
-def test_whole_samples_from_memory_are_tried_in_the_place_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_samples_from_memory_are_tried_in_the_place_of_workers_first(monkeypatch: pytest.MonkeyPatch) -> None:
     levers = ["loader-workers", "cache-sample"]
     state, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "cache-sample": [CERTAIN]}, levers)
     assert [m.lever for m in state.moves] == ["cache-sample"] and len(state.trials) == 2
     workers, cache = state.results
     assert workers.reason.endswith("it paid, and cache-sample in its place is 1.50x as fast") and not workers.kept
     assert cache.kept and cache.cumulative == pytest.approx(1.5**2)
-    state, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "cache-sample": [NONE]}, levers)
-    assert [m.lever for m in state.moves] == ["loader-workers"] and state.results[0].kept
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
+    answers = {"loader-workers": [CERTAIN], "cache-sample": [NONE, CERTAIN]}
+    state, session = searched(monkeypatch, answers, levers)
+    assert [m.lever for m in state.moves] == levers and all(result.kept for result in state.results)
+    assert len(state.results) == 2 and len(state.trials) == 3, "no third look without workers, which lost"
+    assert session.lines[-2].startswith("  cache-sample, loaded by the training itself  0.90x")
+    state, _ = searched(monkeypatch, {"loader-workers": [CERTAIN], "cache-sample": [NONE, NONE]}, levers)
+    assert [m.lever for m in state.moves] == ["loader-workers"] and [r.kept for r in state.results] == [True, False]
+
+
+@pytest.mark.parametrize("lever", ["cache-sample", "cache-decode"])
+def test_on_a_cpu_the_scripts_own_workers_are_taken_away_where_a_cache_makes_them_needless(
+    monkeypatch: pytest.MonkeyPatch, lever: str
+) -> None:
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
+    late = lever == "cache-decode"  # beside the workers first
+    answers = {lever: [CERTAIN], "without-loader-workers": [CERTAIN]}
+    state, session = searched(monkeypatch, answers, [lever], own_workers=16)
+    assert HERE in state.moves and {m.lever for m in state.moves} == {"loader-workers", lever}
+    assert {r.id for r in state.results if r.kept} == {"loader-workers", lever}
+    assert state.results[-1].cumulative == pytest.approx(1.5**2 if late else 1.5)
+    assert session.lines[-1].startswith("+ loader-workers  1.50x: samples" if late else "+ cache-sample  1.50x")
+
+
+def test_a_cache_that_does_not_pay_beside_workers_may_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
+    answers = {"loader-workers": [CERTAIN], "cache-decode": [NONE, CERTAIN]}
+    state, _ = searched(monkeypatch, answers, ["loader-workers", "cache-decode"], own_workers=16)
+    assert [(m.lever, m.setting) for m in state.moves] == [("loader-workers", HERE.setting), ("cache-decode", {})]
+    given_way, here, cache = state.results
+    assert not given_way.kept and "cache-decode in its place is 1.50x as fast" in given_way.reason
+    assert here.kept and here.measured is None and cache.kept and cache.cumulative == pytest.approx(1.5**2)
+
+
+def test_own_workers_stay_where_they_pay_and_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"cache-decode": [CERTAIN], "without-loader-workers": [NONE]}
+    state, _ = searched(monkeypatch, answers, ["cache-decode"], own_workers=16)
+    assert [m.lever for m in state.moves] == ["cache-decode"] and len(state.trials) == 2 and len(state.results) == 1
+    state, _ = searched(monkeypatch, {"cache-decode": [CERTAIN]}, own_workers=16, device="cuda:0")
+    assert [m.lever for m in state.moves] == ["cache-decode"] and len(state.trials) == 1
 
 
 def test_what_fills_the_card_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "too_full", lambda *_: "it holds 97 % of the A100's memory")
+    monkeypatch.setattr(try_lever, "too_full", lambda *_: "it holds 97 % of the A100's memory")
     state, _ = searched(monkeypatch, {"autocast": [CERTAIN]})
     (result,) = state.results
     assert not state.moves and not result.kept
     assert result.reason == "1.50x [1.30, 1.80], but it holds 97 % of the A100's memory"
 
 
-def test_workers_that_were_taken_away_feed_nothing() -> None:
-    off = Move("loader-workers", {"workers": 0, "prefetch": None, "torch_threads": None}, "distribution")
-    assert relieved([off], "cache-decode") is None and replaced([off], "cache-sample") is None
-    two = Move("loader-workers", {**off.setting, "workers": 2}, "distribution")
-    assert relieved([two], "cache-decode") is two and replaced([two], "cache-sample") is two
+def test_the_ways_of_a_cache() -> None:
+    none, own = with_workers(0), with_workers(4)
+    cache, whole, other = (Move(name, {}, "bits") for name in ("cache-decode", "cache-sample", "autocast"))
+    two = Move("loader-workers", {**HERE.setting, "workers": 2}, "distribution")
+    assert relieved([HERE], "cache-decode") is None and loaded_here([HERE, other], own) is None
+    assert relieved([two], "cache-decode") is two and loaded_here([two, other], none) == [other]
+    assert ways([HERE], cache, own) == [[HERE, cache]] and ways([other], cache, none) == [[other, cache]]
+    assert ways([two, other], cache, none) == [[two, other, cache], [other, cache]]
+    assert ways([two, other], whole, none) == [[other, whole], [two, other, whole]]
+    assert ways([two, other], whole, own) == [[other, HERE, whole], [two, other, whole]]
+    assert ways([], whole, own) == [[HERE, whole], [whole]]
+    assert ways([two], other, own) == ways([two, other], other, own) == [[two, other]]
+    assert ways([two], Move("cache-teacher", {}, "maths"), own) == [[two, Move("cache-teacher", {}, "maths")]]
 
 
 @pytest.mark.parametrize("no_room", [False, True])

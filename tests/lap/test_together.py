@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from lap_support import Session
 
-from hotlap.lap import incumbent, together, without
+from hotlap.lap import incumbent, together, try_lever, without
 from hotlap.lap import search as module
 from hotlap.lap.best_guess import put_back
 from hotlap.lap.caches import warm_steps
@@ -58,14 +58,14 @@ def searched(
         found = [candidate(name, 1.5 - 0.1 * k) for k, name in enumerate(names)]
         return [c for c in found if (c.lever, "{}") not in state.tried]
 
-    for where in (module, together, without):
+    for where in (try_lever, together, without):
         monkeypatch.setattr(where, "measure", measure)
-    for where in (module, together):
+    for where in (try_lever, together):
         monkeypatch.setattr(where, "too_full", lambda *_: full)
     monkeypatch.setattr(module, "_promising", promising)
     monkeypatch.setattr(module, "refusals", lambda *_: [])
     monkeypatch.setattr(module, "usable", lambda *_: ([], []))
-    monkeypatch.setattr(module, "check_baseline", lambda _: None)
+    monkeypatch.setattr(try_lever, "check_baseline", lambda _: None)
     monkeypatch.setattr(module, "candidates", lambda *_: [])
     monkeypatch.setattr(incumbent, "rediagnose", lambda *_: None)
     monkeypatch.setattr(together, "took_hold", lambda _: held)

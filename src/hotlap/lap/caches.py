@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
 
-__all__ = ["REPLAY_BATCHES", "needs_replay", "relieved", "replaced", "warm_steps"]
+__all__ = ["HERE", "REPLAY_BATCHES", "loaded_here", "needs_replay", "relieved", "warm_steps", "ways"]
 
 LONG_EPOCH_S = 15.0
 """An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
@@ -19,15 +19,37 @@ FEEDERS = ("loader-workers", "background-fetch")
 """Levers that do a sample's work beside the step: when a cache has taken the work away, sending the samples remains."""
 
 
+HERE = Move("loader-workers", {"workers": 0, "prefetch": None, "torch_threads": None}, "distribution")
+"""Takes the script's own workers away."""
 WHOLE = "cache-sample"
-"""Leaves nothing of a sample's work: it is tried in the feeder's place, not beside it."""
+"""Leaves little of a sample's work: it is tried in the feeder's place first."""
 TEACHER = "cache-teacher"
 """Takes nothing of a sample's work."""
 
 
-def replaced(moves: Sequence[Move], lever: str) -> Move | None:
-    """The move in whose place ``lever`` is tried."""
-    return _feeder(moves) if lever == WHOLE else None
+def ways(moves: Sequence[Move], new: Move, unmodified: Findings) -> list[list[Move]]:
+    """Plans with ``new`` at their end, the likeliest to pay first: of a cache of samples, one whose samples are loaded
+    beside the step as in the plan so far, and one whose are not."""
+    beside = [*(m for m in moves if m.lever != new.lever), new]  # a knob has one value
+    if not _is_cache(new.lever) or new.lever == TEACHER:
+        return [beside]
+    here = loaded_here(moves, unmodified)
+    if here is None:
+        return [beside]
+    found = [[*(m for m in here if m.lever != new.lever), new], beside]
+    return found if new.lever == WHOLE else found[::-1]
+
+
+def loaded_here(moves: Sequence[Move], unmodified: Findings) -> list[Move] | None:
+    """The plan whose samples are not loaded beside the step; None where there is nothing to take away. On a GPU the
+    script's own workers stay: they take no core from the step."""
+    feeder = _feeder(moves)
+    rest = [m for m in moves if m is not feeder]
+    loader = unmodified.script.loader
+    own = loader.num_workers if loader is not None else 0
+    if own and unmodified.script.device == "cpu" and not any(m.lever in FEEDERS for m in rest):
+        rest.append(HERE)
+    return rest if rest != list(moves) else None
 
 
 def relieved(moves: Sequence[Move], kept: str) -> Move | None:

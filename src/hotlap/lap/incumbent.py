@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hotlap.lap.baseline import Baseline, rediagnose
+from hotlap.lap.caches import HERE
 from hotlap.lap.headroom import no_room_beside
 from hotlap.lap.session import Session
 from hotlap.lever.registry import levers
@@ -14,7 +16,7 @@ from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, LeverResult, Trial
 from hotlap.trial.arm import Arm
 
-__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Guess", "Search", "give_way", "keep"]
+__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Guess", "Search", "give_way", "keep", "load_here"]
 
 SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
@@ -73,6 +75,17 @@ def give_way(state: Search, move: Move, why: str) -> None:
     for number, result in enumerate(state.results):
         if result.kept and result.id == move.lever:
             state.results[number] = replace(result, kept=False, reason=f"{result.reason}: {why}", cumulative=None)
+
+
+def load_here(state: Search, moves: Sequence[Move], why: str) -> None:
+    """Samples are no longer loaded beside the step, if ``moves`` say so: what did that leaves the plan, ``why``; and
+    where it was the script's own, its workers are taken away."""
+    for move in state.moves:
+        if move not in moves and not any(move.lever == m.lever for m in moves if m is not HERE):
+            give_way(state, move, why)
+    if HERE in moves and HERE not in state.moves:
+        reason = "loaded by the training itself: not measured alone"
+        state.results.append(LeverResult(HERE.lever, HERE.setting, HERE.preserves, None, None, True, reason))
 
 
 def keep(session: Session, baseline: Baseline, state: Search, arm: Arm, moves: list[Move]) -> None:

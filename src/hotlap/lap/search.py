@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hotlap.lap.baseline import Baseline, check_baseline
-from hotlap.lap.best_guess import is_worth_a_proof, prove_best
-from hotlap.lap.caches import REPLAY_BATCHES, needs_replay, relieved, replaced, warm_steps
-from hotlap.lap.earned_back import earned_back
-from hotlap.lap.headroom import too_full
-from hotlap.lap.incumbent import Guess, Search, give_way, keep
-from hotlap.lap.knobs import keep_move, usable
-from hotlap.lap.measure import Question, measure
+from hotlap.lap.baseline import Baseline
+from hotlap.lap.best_guess import prove_best
+from hotlap.lap.incumbent import Search
+from hotlap.lap.knobs import usable
 from hotlap.lap.session import Session
 from hotlap.lap.slow_steps import grown, holds_a_trial, too_slow
 from hotlap.lap.together import expected_trial_s, few_trials, is_doubtful, least_of_lot, lot, try_together
+from hotlap.lap.try_lever import try_lever
 from hotlap.lap.without import try_without
 from hotlap.lever.registry import levers
-from hotlap.plan.choose import choose
 from hotlap.plan.knob_walk import knob_candidates, left_out
-from hotlap.plan.match import Candidate, as_move, candidates, canonical, refusals
+from hotlap.plan.match import Candidate, candidates, refusals
 from hotlap.plan.order import SLOW_START_S, order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.knob import Knob
-from hotlap.records.trials import OF_BASELINE, TOO_FEW, LeverResult, Trial
 from hotlap.report import units
-from hotlap.trial.budget import Budget
 
 __all__ = ["search"]
 
@@ -35,9 +29,6 @@ LOT_S = 2 * MEASURE_S
 """The same where the trial is of all levers at once, and there are few others."""
 CLOSE_TO_ROOF = 0.97
 """At this share of the roof only numeric levers go on: the rest is smaller than what a trial can see."""
-PROMISING = Budget.promising
-WIDE = 1.15
-"""An undecided trial is repeated when its ratio is promising and its interval wider than this factor."""
 MIN_PREDICTED = 1.02
 """A lever that promises less than this is not worth the time of a trial."""
 BEFORE_KNOBS = 1.1
@@ -94,7 +85,7 @@ def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None
         return True
     for candidate in found:
         if _has_time(session, baseline, state, candidate.predicted >= WORTH_LENDING, [candidate]):
-            _try(session, baseline, state, candidate)
+            try_lever(session, baseline, state, candidate, MEASURE_S)
             return True
     return False
 
@@ -160,87 +151,3 @@ def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tup
             why = "so few of the script's steps fit the budget" if state.too_slow else why
             told.append((c.lever, f"No time was left for it: {why}. A larger --budget tries it."))
     return told
-
-
-def _try(session: Session, baseline: Baseline, state: Search, candidate: Candidate) -> None:
-    key = (candidate.lever, canonical(candidate.setting))
-    state.tried.add(key)
-    move = as_move(candidate)
-    replay = REPLAY_BATCHES if state.replayed or needs_replay(candidate.lever, state.findings) else 0
-    feeder = replaced(state.moves, candidate.lever)
-    moves = [*(m for m in state.moves if m.lever != move.lever and m is not feeder), move]  # a knob has one value
-    on_trial = None if candidate.is_knob else candidate.lever
-    arm = session.arm(candidate.lever.replace(":", "-"), moves=moves, replay_batches=replay, on_trial=on_trial)
-    session.stage = f"try {candidate.lever}"
-    question = Question(
-        candidate.lever,
-        min(MEASURE_S, session.left_s(state.until)),
-        candidate.setting,
-        startup_s=candidate.gain.startup_s,
-        warm_steps=0 if replay else warm_steps(moves, state.findings),
-        per_sample=candidate.is_knob,
-    )
-    trial = measure(session, state.incumbent, arm, question)
-    state.trials.append(trial)
-    _check_first(state, question, trial)
-    choice = choose(trial)
-    full = too_full(session, state.incumbent, arm)
-    kept = choice.kept and full is None
-    reason = f"{choice.reason}, but {full}" if choice.kept and full else choice.reason
-    ratio = trial.interval.ratio if trial.interval is not None else 1.0
-    if kept:
-        assert trial.interval is not None
-        state.notes += earned_back(candidate.lever, arm, trial) if candidate.gain.startup_s else []
-        if feeder is not None:
-            give_way(state, feeder, f"it paid, and {candidate.lever} in its place is {units.ratio(ratio)} as fast")
-        keep(session, baseline, state, arm, keep_move(state.moves, state.results, move, trial.interval))
-        state.cumulative *= ratio
-        state.replayed = bool(replay)
-    else:
-        session.discard(arm)
-    base = baseline.findings.throughput.samples_per_s
-    result = LeverResult(
-        id=candidate.lever,
-        setting=candidate.setting,
-        preserves=candidate.preserves,
-        predicted=None if candidate.is_knob else candidate.predicted,
-        measured=trial.interval,
-        kept=kept,
-        reason=reason,
-        samples_per_s=None if base is None else base * state.cumulative,
-        cumulative=state.cumulative if kept else None,
-    )
-    if not (state.moves or candidate.is_knob or full) and trial.interval is not None and is_worth_a_proof(trial):
-        state.guesses.append(Guess([move], trial.interval, [result], bool(replay)))
-    if not kept and _undecided(trial) and key not in state.undecided:
-        state.undecided[key] = result  # noise, not the lever, decided: once more when the others have been tried
-        state.tried.discard(key)
-        session.listener.line(f"  {candidate.lever}  undecided for now: {reason}")
-        return
-    state.results.append(result)
-    session.listener.line(describe(result))
-    seconds = min(MEASURE_S, session.left_s(state.until))
-    if kept and (feeder := relieved(state.moves, candidate.lever)) is not None and seconds >= MEASURE_S / 3:
-        try_without(session, baseline, state, feeder, seconds, f"it paid, and with {candidate.lever}")
-
-
-def _check_first(state: Search, question: Question, trial: Trial) -> None:
-    """As long as nothing has been measured: raises Unmeasurable where the script itself is too short."""
-    its_own = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # a cache needs more steps
-    if not its_own and not any(result.measured for result in state.results):
-        check_baseline(trial)
-
-
-def _undecided(trial: Trial) -> bool:
-    """Whether the trial was too noisy to tell a gain worth having from none."""
-    found = trial.interval
-    if found is None:
-        return trial.status == "failed" and TOO_FEW in trial.reason
-    return found.ratio > PROMISING and found.low <= PROMISING and found.high / found.low > WIDE
-
-
-def describe(result: LeverResult) -> str:
-    """One line on a tried lever."""
-    if result.kept and result.measured is not None:
-        return f"+ {result.id}  {units.ratio(result.measured.ratio)}  ({units.ratio(result.cumulative)} in all)"
-    return f"  {result.id}  {result.reason}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
-from hotlap.lap.caches import REPLAY_BATCHES, warm_steps
-from hotlap.lap.incumbent import Search, give_way, keep
+from hotlap.lap.caches import HERE, REPLAY_BATCHES, warm_steps
+from hotlap.lap.incumbent import Search, give_way, keep, load_here
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.plan.choose import choose
@@ -16,9 +16,18 @@ from hotlap.report import units
 __all__ = ["try_without"]
 
 
-def try_without(session: Session, baseline: Baseline, state: Search, move: Move, seconds: float, since: str) -> None:
-    """One trial of the plan without ``move``. ``since``: what has happened since it came in, for the report."""
-    moves = [m for m in state.moves if m is not move]
+def try_without(
+    session: Session,
+    baseline: Baseline,
+    state: Search,
+    move: Move,
+    seconds: float,
+    since: str,
+    without: list[Move] | None = None,
+) -> None:
+    """One trial of the plan without ``move`` (HERE: without the script's own workers). ``since``: what has happened
+    since it came in, for the report; ``without``: the plan, where something else takes its place."""
+    moves = [m for m in state.moves if m is not move] if without is None else without
     replay = REPLAY_BATCHES if state.replayed else 0
     session.stage = f"try without {move.lever}"
     arm = session.arm(f"without-{move.lever}", moves=moves, replay_batches=replay)
@@ -29,7 +38,9 @@ def try_without(session: Session, baseline: Baseline, state: Search, move: Move,
         session.discard(arm)
         return
     faster = units.ratio(trial.interval.ratio)
-    give_way(state, move, f"{since} the step is {faster} as fast without it")
+    why = f"{since} the step is {faster} as fast without it"
+    give_way(state, move, why)
+    load_here(state, moves, why)
     state.cumulative *= trial.interval.ratio
     keep(session, baseline, state, arm, moves)
     last = max((n for n, result in enumerate(state.results) if result.kept), default=None)
@@ -37,4 +48,5 @@ def try_without(session: Session, baseline: Baseline, state: Search, move: Move,
         base, total = baseline.findings.throughput.samples_per_s, state.cumulative
         per_s = None if base is None else base * total
         state.results[last] = replace(state.results[last], samples_per_s=per_s, cumulative=total)
-    session.listener.line(f"  {move.lever}  {faster} without it: put back")
+    own = "+ loader-workers  {}: samples are loaded by the training itself"
+    session.listener.line(own.format(faster) if move is HERE else f"  {move.lever}  {faster} without it: put back")
