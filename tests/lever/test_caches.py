@@ -319,6 +319,12 @@ class Counts(Base):
         return torch.zeros(2)
 
 
+class Says(Base):
+    def __getitem__(self, index: int) -> Any:
+        print(index)
+        return torch.zeros(2)
+
+
 class EpochFlip:
     def __init__(self) -> None:
         self.epoch = 0
@@ -396,7 +402,7 @@ def test_a_pure_data_set_is_proven() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [GlobalDraw, HiddenGlobalDraw, SetEpoch, ReadsEpoch, RareAugmentation, HelperDraw, TransformDraw, Counts],
+    [GlobalDraw, HiddenGlobalDraw, SetEpoch, ReadsEpoch, RareAugmentation, HelperDraw, TransformDraw, Counts, Says],
 )
 def test_a_data_set_that_may_vary_is_not(kind: type[Base]) -> None:
     before = torch.get_rng_state(), random.getstate()

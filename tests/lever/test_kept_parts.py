@@ -264,6 +264,82 @@ def test_a_result_in_64_is_compared(tmp_path: Path) -> None:
     assert target.reasons == ["load gave another result for the same arguments"]
 
 
+class Listed(Mirrored):
+    def load_all(self, rows: Any, *, where: Path) -> Any:
+        CALLS.append(rows)
+        return square(float(sum(rows)) + len(str(where)))
+
+    def __getitem__(self, index: int) -> Any:
+        return self.load_all([index, 1], where=Path("a")) + self.load_all((index,), where=Path("bc")) * random.random()
+
+
+class Popping(Mirrored):
+    def load_all(self, rows: Any) -> Any:
+        CALLS.append(rows)
+        return square(float(rows.pop()))
+
+    def __getitem__(self, index: int) -> Any:
+        rows = [index, index]
+        return self.load_all(rows) * random.random() + len(rows)
+
+
+def test_short_lists_and_paths_are_plain_arguments(tmp_path: Path) -> None:
+    want = drawn(Listed())
+    found, target = with_lever(Listed(), tmp_path)
+    assert found == want and target.changes == 1 and len(CALLS) < 3 * ROWS
+
+
+def test_a_function_that_changes_what_it_is_given_is_left_alone(tmp_path: Path) -> None:
+    want = drawn(Popping())
+    found, target = with_lever(Popping(), tmp_path)
+    assert found == want and target.reasons == ["load_all changes what it is given"]
+
+
+class OfPairs(Mirrored):
+    """Arguments that cannot be looked up."""
+
+    def load_all(self, rows: Any) -> Any:
+        CALLS.append(rows)
+        return square(float(np.sum(rows)))
+
+    def __getitem__(self, index: int) -> Any:
+        return self.load_all(np.array([index, 1])) + self.load_all(np.array([[index]])) * random.random()
+
+
+class Slotted:
+    __slots__ = ("scale",)
+
+    def __init__(self) -> None:
+        self.scale = 1.0
+
+    def __call__(self, index: int) -> Any:
+        CALLS.append(index)
+        return np.full((2, 3), index * self.scale)
+
+
+class OfSlotted(OfReader):
+    """An object whose attributes cannot be watched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Any = Slotted()
+
+
+@pytest.mark.parametrize("kind", [OfPairs, OfSlotted])
+def test_what_cannot_be_looked_up_or_watched_is_computed(kind: Any, tmp_path: Path) -> None:
+    want = drawn(kind())
+    calls = len(CALLS)
+    found, target = with_lever(kind(), tmp_path)
+    assert found == want and target.changes == 0 and len(CALLS) == calls and not target.problems
+
+
+def test_numbers_of_numpy_are_plain_arguments(tmp_path: Path) -> None:
+    order = list(np.random.default_rng(1).permutation(ROWS))
+    want = drawn(Mirrored(), sampler=order)
+    found, target = with_lever(Mirrored(), tmp_path, sampler=order)
+    assert found == want and target.changes == 1 and len(CALLS) < 2 * ROWS
+
+
 class AtRandomPlaces(Mirrored):
     def load_at(self, index: int, where: float) -> Any:
         CALLS.append(index)

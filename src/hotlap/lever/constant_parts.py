@@ -21,8 +21,8 @@ _UNNAMED = ("__call__", "__getitem__")
 """Methods that code uses without naming them: ``self.load(i)`` may be an object's, ``self.base[i]`` is."""
 
 
-_UNSEEN = frozenset(("getattr", "vars", "globals", "locals", "eval", "exec", "__dict__", "print", "write"))
-"""What reads attributes that no name tells, and what is said in each call."""
+_UNSEEN = frozenset(("getattr", "vars", "globals", "locals", "eval", "exec", "__dict__"))
+"""What reads attributes that no name tells."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ def _called(holder: Any, function: FunctionType) -> Iterator[tuple[Any, Part]]:
 
 
 def _is_constant(function: FunctionType, holder: Any) -> bool:
+    if holder is not None and not hasattr(holder, "__dict__"):
+        return False  # what it holds cannot be watched
     names = _names_reached(function, holder)
     return not names & _UNSEEN and impure_part_reason(function, holder, attributes_read(function, holder)) is None
 

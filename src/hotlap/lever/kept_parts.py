@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
+from pathlib import PurePath
 from time import perf_counter
 from typing import Any
 
@@ -33,7 +35,8 @@ LEAST_GIVEN_FRAC = 0.1
 """Of all results until then; a share that stays smaller than this saves nothing."""
 OBJECTS = 16
 """Objects of one class whose results are kept: others are made in passing."""
-LONGEST_TEXT = 1024
+LONGEST_TEXT, MOST_VALUES = 1024, 16
+"""Of arguments: characters, and values in a list."""
 _PLAIN = frozenset((int, float, str, bool, type(None)))
 
 
@@ -126,31 +129,29 @@ class _Memory:
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """None for arguments that are no plain values."""
-        given = [*args[self._skip :], *(part for pair in sorted(kwargs.items()) for part in pair)]
-        words = [self._name]
-        for value in given:
-            plain = value.item() if type(value).__module__ == "numpy" and hasattr(value, "__index__") else value
-            if type(plain) not in _PLAIN or (type(plain) is str and len(plain) > LONGEST_TEXT):
-                return None
-            words.append(f"{type(value).__name__} {plain!r}")
-        return "|".join(words)
+        given = _word([*args[self._skip :], *sorted(kwargs.items())])
+        return None if given is None else f"{self._name}|{given}"
 
     def _prove(self, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it twice: whatever is not as it should be ends the keeping, never the call."""
+        holder = args[: self._skip]
+        spare = copy.deepcopy((args[self._skip :], kwargs))  # plain values
         before = random_states()
         begun = perf_counter()
         value = self._function(*args, **kwargs)
         self._spent_s += perf_counter() - begun
         after = random_states()
         try:
-            again = self._function(*args, **kwargs)
-            if pack(value) is None or shares(value, again):
+            again = self._function(*holder, *spare[0], **spare[1])
+            if self._key(args, kwargs) != key:
+                self._stop("changes what it is given")
+            elif pack(value) is None or shares(value, again):
                 self._on = False  # of a kind that is not kept, or it keeps its results itself
             elif not (same_bits(value, again) and before == after == random_states()):
                 self._stop("gave another result for the same arguments, or drew at random")
             elif self._witness is None:
-                draw = functools.partial(self._function, *args, **kwargs)
-                self._witness = Witness(args[0] if self._skip else None, draw, self._reads)
+                draw = functools.partial(self._function, *holder, *spare[0], **spare[1])
+                self._witness = Witness(holder[0] if holder else None, draw, self._reads)
         except Unwatched:
             self._stop("reads more than can be watched")
         except Exception as err:  # the script's own call has succeeded
@@ -166,3 +167,18 @@ class _Memory:
     def _stop(self, why: str) -> None:
         self._on = False
         self._keeping.unfit(f"{self._function.__name__} {why}")
+
+
+def _word(value: Any) -> str | None:
+    """A plain value, or a short list or tuple of them, as text that no other has; None for anything else."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        words = [_word(part) for part in value] if len(value) <= MOST_VALUES else [None]
+        return None if None in words else f"{kind.__name__}({', '.join(map(str, words))})"
+    if isinstance(value, PurePath):
+        return f"{kind.__name__} {str(value)!r}"
+    is_number = kind.__module__ == "numpy" and hasattr(value, "item") and value.ndim == 0
+    plain = value.item() if is_number else value
+    if type(plain) not in _PLAIN or (type(plain) is str and len(plain) > LONGEST_TEXT):
+        return None
+    return f"{kind.__name__} {plain!r}"

@@ -22,6 +22,8 @@ _SUSPECT = re.compile(
     r"uniform|normal|bernoulli|multinomial|poisson|.*generator|default_rng|.*rng|seed|manual_seed|urandom|token_bytes|"
     r"uuid\d?|time|time_ns|perf_counter|monotonic|now|today|.*epoch.*|global_step)$"
 )
+_SAYS = frozenset(("print", "write", "warn", "warning", "logger", "logging", "stdout", "stderr"))
+"""What a sample says when it is drawn would be said once."""
 _LIBRARIES = (
     "torch.",
     "numpy.",
@@ -117,6 +119,8 @@ def _method(function: types.FunctionType, owner: Any, seen: set[Any], depth: int
 def _name(name: str, function: types.FunctionType, owner: Any, seen: set[Any], depth: int) -> str | None:
     if _SUSPECT.match(name):
         return f"{function.__name__} uses {name}"
+    if name in _SAYS:
+        return f"{function.__name__} says something ({name})"
     reached = getattr(type(owner), name, None) if owner is not None else None
     if isinstance(reached, property):
         reached = reached.fget
