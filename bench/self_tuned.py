@@ -2,23 +2,21 @@
 
     python bench/self_tuned.py speaker_verify [--data DIR] [--budget 225s] [--save]
 
-First the slow preset, untouched, under `hotlap speedup`; then three arms in turn, by the clock outside,
-over the same steps: the slow preset as it is, the slow preset with the plan that was found (`hotlap run --plan`), and
-the fast preset at the slow one's model, batch and cadences. The share is the plan's throughput over that of the tuning
-by hand. All are told to train for so many epochs that none ends by itself. On self-made data, whose epochs have a
-fiftieth of a real set's steps, evaluations and checkpoints come as many steps apart as on a real one, for all alike.
-What is done once is in nobody's rate: the tuning by hand packs and asks the teacher before its first step, the plan's
-caches fill in the first epochs, ``--warm`` steps of which come before the window.
+First the slow preset, untouched, under `hotlap speedup`; then three arms in turns of some seconds, by the clock
+outside, each frozen while another runs: the slow preset as it is, the slow preset with the plan that was found
+(`hotlap run --plan`), and the fast preset at the slow one's model, batch and cadences. The share is the plan's
+throughput over that of the tuning by hand, round by round. All are told to train for so many epochs that none ends by
+itself. On self-made data, whose epochs have a fiftieth of a real set's steps, evaluations and checkpoints come as many
+steps apart as on a real one, for all alike. What is done once is in nobody's rate: the tuning by hand packs and asks
+the teacher before its first step, the plan's caches fill in the first epochs, ``--warm`` steps of which come before the
+first turn.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -28,13 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from results import save, without_folders
+from turns import Training
 
 from hotlap_workloads.catalogue import NAMES
 from hotlap_workloads.engine.overrides import parse_pairs
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.session import Request, settings_of
 
-__all__ = ["KEPT", "by_hand", "main", "rate"]
+__all__ = ["KEPT", "by_hand", "main"]
 
 ASKED = 0.90
 KEPT = (
@@ -45,7 +44,6 @@ KEPT = (
 PERIODIC = ("evaluate_every_epochs", "heavy_every_epochs", "checkpoint_every_epochs")
 LONGER = 50
 """Epochs of a real data set are so many times as long as those of the self-made one, as in ladder.py."""
-STEP = re.compile(r"Speed .* Step (\d+)/\d+ ")
 
 
 def by_hand(slow: EngineSettings) -> list[str]:
@@ -68,23 +66,6 @@ def command(args: argparse.Namespace, name: str, preset: str, out: Path, values:
     return [*words, *(word for value in values for word in ("--set", value))]
 
 
-def rate(words: list[str], cwd: Path, first: int, last: int) -> float:
-    """Steps per second between the lines of two steps, by the clock of this process; ended from outside after that."""
-    at: dict[int, float] = {}
-    with subprocess.Popen(words, cwd=cwd, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if match := STEP.match(line):
-                at.setdefault(int(match[1]), time.monotonic())
-            if last in at:
-                break
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # the whole group: its folder is thrown away
-    if first not in at or last not in at:
-        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode} before step {last}: {sorted(at)}")
-    return (last - first) / (at[last] - at[first])
-
-
 def tuned(args: argparse.Namespace, name: str, cwd: Path) -> dict[str, Any]:
     """`hotlap speedup` on the slow preset, as a user would call it."""
     out = cwd / "speedup.json"
@@ -102,32 +83,31 @@ def tuned(args: argparse.Namespace, name: str, cwd: Path) -> dict[str, Any]:
 
 
 def compared(args: argparse.Namespace, name: str, cwd: Path) -> dict[str, Any]:
-    """The three arms in turn; ratios round by round."""
+    """The three arms in turns; ratios round by round."""
     slow = settings_of(Request(name, Path(), "slow", values=parse_pairs(args.set), data=args.data))
-    plan = cwd / "fast.yaml"
+    plan, every = cwd / "fast.yaml", slow.print_every_steps
     run = [sys.executable, "-m", "hotlap", "run", "--plan", str(plan), "--runs", str(cwd / "runs"), "--"]
-    every = slow.print_every_steps
-    first = every * max(1, round(args.warm / every))
-    last = first + every * max(1, round(args.steps / every))
+    first, each = (every * max(1, round(steps / every)) for steps in (args.warm, args.steps))
+    long = [f"epochs={args.epochs}"]
+    words = {"slow": command(args, name, "slow", cwd / "slow", long)}
+    if plan.exists():
+        words["plan"] = [*run, *command(args, name, "slow", cwd / "plan", long)]
+    words["hand"] = command(args, name, "fast", cwd / "hand", [*by_hand(slow), *long])
     rates: dict[str, list[float]] = {"slow": [], "plan": [], "hand": []}
-    for number in range(args.rounds):
-        long = [f"epochs={args.epochs}"]
-
-        def arm(key: str, preset: str, values: list[str], before: list[str], number: int = number) -> None:
-            words = command(args, name, preset, cwd / f"{key}{number}", values)
-            rates[key].append(rate([*before, *words], cwd, first, last))
-
-        arm("slow", "slow", long, [])
-        if plan.exists():
-            arm("plan", "slow", long, run)
-        arm("hand", "fast", [*by_hand(slow), *long], [])
+    arms: dict[str, Training] = {}
+    try:
+        for key, arm_words in words.items():
+            arms[key] = Training(arm_words, cwd)
+            arms[key].run_to(first)
+        for number in range(args.rounds):
+            for key in sorted(arms, reverse=bool(number % 2)):
+                rates[key].append(arms[key].turn(each))
+    finally:
+        for arm in arms.values():
+            arm.end()
     plans = rates["plan"] or rates["slow"]  # no plan was found: the slow preset is what the user is left with
-    found: dict[str, Any] = {
-        "steps_per_s": rates,
-        "plan_found": bool(rates["plan"]),
-        "steps": last - first,
-        "after": first,
-    }
+    found: dict[str, Any] = {"steps_per_s": rates, "plan_found": bool(rates["plan"]), "steps": each, "after": first}
+    found["turns"] = True
     pairs = {"hand_over_slow": (rates["hand"], rates["slow"]), "plan_over_slow": (plans, rates["slow"]),
              "share": (plans, rates["hand"])}  # fmt: skip
     for key, (ours, theirs) in pairs.items():
@@ -142,9 +122,9 @@ def main() -> None:
     parser.add_argument("workload", choices=NAMES)
     parser.add_argument("--data", type=Path, help="its data set's folder")
     parser.add_argument("--budget", help="passed on to hotlap speedup")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--warm", type=int, default=120, help="steps before the window, rounded in the same way")
-    parser.add_argument("--steps", type=int, default=40, help="of a window, rounded to lines of progress")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--warm", type=int, default=120, help="steps before the first turn, rounded in the same way")
+    parser.add_argument("--steps", type=int, default=40, help="of a turn, rounded to lines of progress")
     parser.add_argument("--epochs", type=int, default=300, help="of every run: enough that none ends by itself")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all arms alike")
     parser.add_argument("--save", action="store_true", help="write bench/results/self_tuned_WORKLOAD[_BUDGET].json")

@@ -238,6 +238,7 @@ def _self_tuned(document: dict[str, Any]) -> Told:
     ]
     none = "" if f["plan_found"] else " No plan was found, so that the plan's arm is the slow preset itself."
     window = f" Of {f['steps']} steps, after the first {f['after']}." if "after" in f else ""
+    window += " In turns: each arm is frozen while another runs." if f.get("turns") else ""
     return Told(found, after=f"On {f['data']}, {len(f['steps_per_s']['hand'])} rounds.{window}{none}")
 
 

@@ -13,7 +13,8 @@ from quality import evaluation
 from quality_scores import joined
 from quality_verdict import Trials, by_identity, by_seed, judged, time_to_quality, weighted_eer, weights_of
 from results import without_folders
-from self_tuned import KEPT, STEP, by_hand
+from self_tuned import KEPT, by_hand
+from turns import STEP
 
 from hotlap_workloads.catalogue import NAMES, find_workload
 from hotlap_workloads.engine.machine import Machine
