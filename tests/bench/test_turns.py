@@ -19,7 +19,7 @@ for step in range(int(sys.argv[1])):
 
 
 def training(tmp_path: Path, steps: int, step_s: float, name: str = "told") -> Training:
-    script = tmp_path / "train.py"
+    script = tmp_path / f"{name}.py"  # its own: another of the same name may be starting
     script.write_text(SCRIPT, encoding="utf-8")
     return Training([sys.executable, str(script), str(steps), str(step_s), str(tmp_path / name)], tmp_path)
 

@@ -44,11 +44,14 @@ def searched(
     data_wait: float | None = 0.2,
     own_workers: int = 0,
     device: str = "cpu",
+    held: frozenset[str] = frozenset({"loader-workers"}),
+    skip: tuple[str, ...] = (),
 ) -> tuple[Search, Session]:
     """A search among ``levers`` (all of ``answers``): what the trials of each say, one after the other."""
     session, findings = Session(), with_workers(own_workers, device)
     session.may_lend = {"search": to_search_s, "proof": to_proof_s}
     session.options.budget_asked = asked
+    session.options.allow, session.options.skip = ("bits", "maths", "distribution"), skip
     findings = replace(findings, throughput=replace(findings.throughput, step_s=step_s))
     findings = replace(findings, phases={**findings.phases, "data_wait": data_wait})
 
@@ -63,6 +66,7 @@ def searched(
         return Trial(arm, {}, "measured", interval=answers[arm].pop(0), changes=1)
 
     monkeypatch.setattr(module, "_promising", promising)
+    monkeypatch.setattr(incumbent, "took_hold", lambda _: held)
     for where in (try_lever, without):
         monkeypatch.setattr(where, "measure", measure)
     monkeypatch.setattr(module, "lot", lambda _: [])
@@ -262,6 +266,23 @@ def test_a_cache_that_does_not_pay_beside_workers_may_in_their_place(monkeypatch
     assert here.kept and here.measured is None and cache.kept and cache.cumulative == pytest.approx(1.5**2)
 
 
+@pytest.mark.parametrize("said", [{"skip": ("loader-workers",)}, {"held": frozenset({"cache-decode"})}], ids=str)
+def test_workers_that_the_user_or_their_loader_keeps_stay(monkeypatch: pytest.MonkeyPatch, said: Any) -> None:
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
+    answers = {"cache-decode": [CERTAIN], "without-loader-workers": [CERTAIN]}
+    state, _ = searched(monkeypatch, answers, ["cache-decode"], own_workers=16, **said)
+    assert [m.lever for m in state.moves] == ["cache-decode"] and len(state.results) == 1
+    assert len(state.trials) == (1 if "skip" in said else 2)
+
+
+def test_the_better_of_two_ways_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
+    found = {"cache-decode": [UNCERTAIN, NONE, CERTAIN], "without-loader-workers": [NONE]}
+    state, session = searched(monkeypatch, found, ["cache-decode"], own_workers=16)
+    assert "undecided for now: 1.50x" in session.lines[1] and session.lines[0].startswith("  cache-decode, beside")
+    assert [m.lever for m in state.moves] == ["cache-decode"], "tried once more"
+
+
 def test_own_workers_stay_where_they_pay_and_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"cache-decode": [CERTAIN], "without-loader-workers": [NONE]}
     state, _ = searched(monkeypatch, answers, ["cache-decode"], own_workers=16)
@@ -282,15 +303,19 @@ def test_the_ways_of_a_cache() -> None:
     none, own = with_workers(0), with_workers(4)
     cache, whole, other = (Move(name, {}, "bits") for name in ("cache-decode", "cache-sample", "autocast"))
     two = Move("loader-workers", {**HERE.setting, "workers": 2}, "distribution")
-    assert relieved([HERE], "cache-decode") is None and loaded_here([HERE, other], own) is None
-    assert relieved([two], "cache-decode") is two and loaded_here([two, other], none) == [other]
-    assert ways([HERE], cache, own) == [[HERE, cache]] and ways([other], cache, none) == [[other, cache]]
-    assert ways([two, other], cache, none) == [[two, other, cache], [other, cache]]
-    assert ways([two, other], whole, none) == [[other, whole], [two, other, whole]]
-    assert ways([two, other], whole, own) == [[other, HERE, whole], [two, other, whole]]
-    assert ways([], whole, own) == [[HERE, whole], [whole]]
-    assert ways([two], other, own) == ways([two, other], other, own) == [[two, other]]
-    assert ways([two], Move("cache-teacher", {}, "maths"), own) == [[two, Move("cache-teacher", {}, "maths")]]
+    assert relieved([HERE], "cache-decode") is None and loaded_here([HERE, other], own, True) is None
+    assert relieved([two], "cache-decode") is two and loaded_here([two, other], none, False) == [other]
+    assert loaded_here([two], own, False) is None and ways([two], whole, own, False) == [[two, whole]]
+    assert own.script.loader is not None
+    stream = replace(own, script=replace(own.script, loader=replace(own.script.loader, iterable=True)))
+    assert loaded_here([], stream, True) is None
+    assert ways([HERE], cache, own, True) == [[HERE, cache]] and ways([other], cache, none, True) == [[other, cache]]
+    assert ways([two, other], cache, none, True) == [[two, other, cache], [other, cache]]
+    assert ways([two, other], whole, none, True) == [[other, whole], [two, other, whole]]
+    assert ways([two, other], whole, own, True) == [[other, HERE, whole], [two, other, whole]]
+    assert ways([], whole, own, True) == [[HERE, whole], [whole]]
+    assert ways([two], other, own, True) == ways([two, other], other, own, True) == [[two, other]]
+    assert ways([two], Move("cache-teacher", {}, "maths"), own, True) == [[two, Move("cache-teacher", {}, "maths")]]
 
 
 @pytest.mark.parametrize("no_room", [False, True])

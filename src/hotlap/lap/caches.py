@@ -27,27 +27,29 @@ TEACHER = "cache-teacher"
 """Takes nothing of a sample's work."""
 
 
-def ways(moves: Sequence[Move], new: Move, unmodified: Findings) -> list[list[Move]]:
+def ways(moves: Sequence[Move], new: Move, unmodified: Findings, may_take_workers: bool) -> list[list[Move]]:
     """Plans with ``new`` at their end, the likeliest to pay first: of a cache of samples, one whose samples are loaded
     beside the step as in the plan so far, and one whose are not."""
     beside = [*(m for m in moves if m.lever != new.lever), new]  # a knob has one value
     if not _is_cache(new.lever) or new.lever == TEACHER:
         return [beside]
-    here = loaded_here(moves, unmodified)
+    here = loaded_here(moves, unmodified, may_take_workers)
     if here is None:
         return [beside]
     found = [[*(m for m in here if m.lever != new.lever), new], beside]
     return found if new.lever == WHOLE else found[::-1]
 
 
-def loaded_here(moves: Sequence[Move], unmodified: Findings) -> list[Move] | None:
+def loaded_here(moves: Sequence[Move], unmodified: Findings, may_take_workers: bool) -> list[Move] | None:
     """The plan whose samples are not loaded beside the step; None where there is nothing to take away. On a GPU the
-    script's own workers stay: they take no core from the step."""
+    script's own workers stay: they take no core from the step. ``may_take_workers``: whether the user lets them go."""
     feeder = _feeder(moves)
     rest = [m for m in moves if m is not feeder]
     loader = unmodified.script.loader
-    own = loader.num_workers if loader is not None else 0
+    own = loader is not None and loader.num_workers > 0 and not loader.iterable
     if own and unmodified.script.device == "cpu" and not any(m.lever in FEEDERS for m in rest):
+        if not may_take_workers:
+            return None
         rest.append(HERE)
     return rest if rest != list(moves) else None
 

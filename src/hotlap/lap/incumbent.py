@@ -15,8 +15,9 @@ from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
 from hotlap.records.trials import Interval, LeverResult, Trial
 from hotlap.trial.arm import Arm
+from hotlap.trial.marks import took_hold
 
-__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Guess", "Search", "give_way", "keep", "load_here"]
+__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Guess", "Search", "give_way", "is_here", "keep", "load_here"]
 
 SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
@@ -75,6 +76,11 @@ def give_way(state: Search, move: Move, why: str) -> None:
     for number, result in enumerate(state.results):
         if result.kept and result.id == move.lever:
             state.results[number] = replace(result, kept=False, reason=f"{result.reason}: {why}", cumulative=None)
+
+
+def is_here(state: Search, moves: Sequence[Move], arm: Arm) -> bool:
+    """Whether the workers that ``moves`` take away went: a loader that prepares its own keeps them."""
+    return HERE not in moves or HERE in state.moves or HERE.lever in took_hold(arm)
 
 
 def load_here(state: Search, moves: Sequence[Move], why: str) -> None:

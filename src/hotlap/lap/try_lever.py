@@ -7,7 +7,7 @@ from hotlap.lap.best_guess import is_worth_a_proof
 from hotlap.lap.caches import HERE, REPLAY_BATCHES, loaded_here, needs_replay, relieved, warm_steps, ways
 from hotlap.lap.earned_back import earned_back
 from hotlap.lap.headroom import too_full
-from hotlap.lap.incumbent import Guess, Search, keep, load_here
+from hotlap.lap.incumbent import Guess, Search, is_here, keep, load_here
 from hotlap.lap.knobs import keep_move
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -31,13 +31,20 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
     did not pay: samples from memory may be loaded best by the training itself, or by its workers."""
     key = (candidate.lever, canonical(candidate.setting))
     state.tried.add(key)
-    found = ways(state.moves, as_move(candidate), baseline.findings)
+    may = _may_take_workers(session)
+    found = ways(state.moves, as_move(candidate), baseline.findings, may)
+    told: list[tuple[Trial, LeverResult]] = []
     for moves in found:
-        trial, result = _trial(session, baseline, state, candidate, moves, most_s)
-        again = moves is not found[-1] and trial.interval is not None and session.left_s(state.until) >= most_s / 3
-        if result.kept or not again:
+        told.append(_trial(session, baseline, state, candidate, moves, most_s))
+        trial, result = told[-1]
+        if result.kept or session.left_s(state.until) < most_s / 3:
             break
-        session.listener.line(f"  {candidate.lever}, loaded by the training itself  {result.reason}")
+        if moves is not found[-1]:
+            beside = all(move in moves for move in state.moves) and HERE not in moves[len(state.moves) :]
+            how = "beside the step" if beside else "loaded by the training itself"
+            session.listener.line(f"  {candidate.lever}, {how}  {result.reason}")
+    if not result.kept:
+        trial, result = max(told, key=lambda one: one[0].interval.ratio if one[0].interval is not None else 0.0)
     if not result.kept and _undecided(trial) and key not in state.undecided:
         state.undecided[key] = result  # noise, not the lever, decided: once more when the others have been tried
         state.tried.discard(key)
@@ -45,11 +52,18 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
         return
     state.results.append(result)
     session.listener.line(_told(result))
-    here = loaded_here(state.moves, baseline.findings) if result.kept and moves is found[0] else None
+    here = loaded_here(state.moves, baseline.findings, may) if result.kept and moves is found[0] else None
     seconds = min(most_s, session.left_s(state.until))
     if len(found) > 1 and here is not None and seconds >= most_s / 3:
         feeder = relieved(state.moves, candidate.lever) or HERE
         try_without(session, baseline, state, feeder, seconds, f"it paid, and with {candidate.lever}", here)
+
+
+def _may_take_workers(session: Session) -> bool:
+    """Whether the user lets a plan take the script's own workers away."""
+    options = session.options
+    wanted = not options.only or HERE.lever in options.only
+    return wanted and HERE.lever not in options.skip and HERE.preserves in options.allow
 
 
 def _trial(
@@ -73,14 +87,15 @@ def _trial(
     _check_first(state, question, trial)
     choice = choose(trial)
     full = too_full(session, state.incumbent, arm)
-    kept = choice.kept and full is None
+    kept = choice.kept and full is None and is_here(state, moves, arm)
     reason = f"{choice.reason}, but {full}" if choice.kept and full else choice.reason
     if kept:
         assert trial.interval is not None
         ratio = trial.interval.ratio
         state.notes += earned_back(candidate.lever, arm, trial) if candidate.gain.startup_s else []
         load_here(state, moves, f"it paid, and {candidate.lever} in its place is {units.ratio(ratio)} as fast")
-        keep(session, baseline, state, arm, keep_move(moves[:-1], state.results, moves[-1], trial.interval))
+        before = [*moves[:-1], *(m for m in state.moves if m.lever == moves[-1].lever)]
+        keep(session, baseline, state, arm, keep_move(before, state.results, moves[-1], trial.interval))
         state.cumulative *= ratio
         state.replayed = bool(replay)
     else:
@@ -97,7 +112,8 @@ def _trial(
         samples_per_s=None if base is None else base * state.cumulative,
         cumulative=state.cumulative if kept else None,
     )
-    if not (state.moves or candidate.is_knob or full) and trial.interval is not None and is_worth_a_proof(trial):
+    alone = not (state.moves or candidate.is_knob or full or HERE in moves)
+    if alone and trial.interval is not None and is_worth_a_proof(trial):
         state.guesses.append(Guess(moves, trial.interval, [result], bool(replay)))
     return trial, result
 

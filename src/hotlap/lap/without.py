@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.caches import HERE, REPLAY_BATCHES, warm_steps
-from hotlap.lap.incumbent import Search, give_way, keep, load_here
+from hotlap.lap.incumbent import Search, give_way, is_here, keep, load_here
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.plan.choose import choose
@@ -34,7 +34,7 @@ def try_without(
     warm = 0 if replay else warm_steps(moves, state.findings)
     trial = measure(session, state.incumbent, arm, Question(f"without-{move.lever}", seconds, warm_steps=warm))
     state.trials.append(trial)
-    if not choose(trial).kept or trial.interval is None:
+    if not choose(trial).kept or trial.interval is None or not is_here(state, moves, arm):
         session.discard(arm)
         return
     faster = units.ratio(trial.interval.ratio)
