@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from hotlap.lever.purity import IN_PLACE_OF, impure_part_reason
+from hotlap.lever.part_purity import Reading
+from hotlap.lever.purity import IN_PLACE_OF
 from hotlap.lever.users_code import ALONE, ModuleNames, is_users, names_in
 
-__all__ = ["Part", "attributes_read", "constant_parts"]
+__all__ = ["Part", "constant_parts"]
 
 _DRAWN_BY = ("__getitem__", "__getitems__")
 _UNNAMED = ("__call__", "__getitem__")
 """Methods that code uses without naming them: ``self.load(i)`` may be an object's, ``self.base[i]`` is."""
-
-
-_UNSEEN = frozenset(("getattr", "vars", "globals", "locals", "eval", "exec", "__dict__"))
-"""What reads attributes that no name tells."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +27,18 @@ class Part:
     """A function in its place."""
 
     owner: Any
-    """The class or module that has it as an attribute."""
+    """The class or module that has it as the attribute ``name``."""
+    name: str
     function: FunctionType
-    bound: bool
-    """Its first argument is its object."""
+    holder: Any
+    """The object that its first argument is; None for a function of a module."""
+    reading: Reading
 
 
 def constant_parts(dataset: Any) -> list[Part]:
     """The outermost of them that drawing from ``dataset`` reaches: what they call themselves is not among them."""
     found: list[Part] = []
-    seen: set[int] = set()
+    seen: set[Any] = set()
     left: list[tuple[Any, FunctionType]] = []
     for name in _DRAWN_BY:
         method = getattr(type(dataset), name, None)
@@ -48,58 +47,34 @@ def constant_parts(dataset: Any) -> list[Part]:
             left.append((dataset, method))
     while left:
         holder, function = left.pop()
-        if id(function.__code__) in seen:
-            continue
-        seen.add(id(function.__code__))
-        for thing, part in _called(holder, function):
-            if _is_constant(part.function, thing):
-                found += [] if part in found else [part]
+        for owner, name, called, thing in _called(holder, function):
+            if (id(thing), called.__code__) in seen:
+                continue
+            seen.add((id(thing), called.__code__))
+            reading = Reading(called, thing)
+            if reading.reason is None:
+                found.append(Part(owner, name, called, thing, reading))
             else:
-                left.append((thing, part.function))
+                left.append((thing, called))
     return found
 
 
-def _called(holder: Any, function: FunctionType) -> Iterator[tuple[Any, Part]]:
-    """Functions of the user's own that the code names, each with its object."""
+def _called(holder: Any, function: FunctionType) -> Iterator[tuple[Any, str, FunctionType, Any]]:
+    """(class or module, name, function, its object): functions of the user's own that the code names."""
     names, known = set(names_in(function.__code__)), function.__globals__
     for name in sorted(names & known.keys()):
-        if hasattr(known[name], IN_PLACE_OF):
-            yield None, Part(ModuleNames(known), getattr(known[name], IN_PLACE_OF), False)
+        if isinstance(known[name], FunctionType) and hasattr(known[name], IN_PLACE_OF):
+            yield ModuleNames(known), name, getattr(known[name], IN_PLACE_OF), None
         # somebody who holds the function itself may pickle it, which a stand-in under its name would forbid
         elif is_users(known[name]) and sys.getrefcount(known[name]) <= ALONE and known[name].__globals__ is known:
-            yield None, Part(ModuleNames(known), known[name], False)
+            yield ModuleNames(known), name, known[name], None
     held = {**known, **getattr(holder, "__dict__", {})}
     for thing in [holder, *(held[name] for name in sorted(names) if name in held)]:
         wanted = names if thing is holder else names.union(_UNNAMED)
         for kind in type(thing).__mro__:
             for name in sorted(wanted & vars(kind).keys()):
-                method = getattr(vars(kind)[name], IN_PLACE_OF, vars(kind)[name])
+                method = vars(kind)[name]
+                method = getattr(method, IN_PLACE_OF, method) if isinstance(method, FunctionType) else None
                 if is_users(method):
-                    yield thing, Part(kind, method, True)
+                    yield kind, name, method, thing
             wanted = wanted if "super" in names else wanted - vars(kind).keys()
-
-
-def _is_constant(function: FunctionType, holder: Any) -> bool:
-    if holder is not None and not hasattr(holder, "__dict__"):
-        return False  # what it holds cannot be watched
-    names = _names_reached(function, holder)
-    return not names & _UNSEEN and impure_part_reason(function, holder, attributes_read(function, holder)) is None
-
-
-def attributes_read(function: FunctionType, holder: Any) -> list[str]:
-    """Names of the holder's own attributes that the function, or a method of the holder that it calls, may read."""
-    return sorted(_names_reached(function, holder) & getattr(holder, "__dict__", {}).keys())
-
-
-def _names_reached(function: FunctionType, holder: Any) -> set[str]:
-    """What the code of the function, and of the holder's methods that it calls, names."""
-    found: set[str] = set()
-    left = [function]
-    while left:
-        for name in set(names_in(left.pop().__code__)) - found:
-            found.add(name)
-            method = getattr(type(holder), name, None)
-            method = method.fget if isinstance(method, property) else getattr(method, IN_PLACE_OF, method)
-            if isinstance(method, FunctionType):
-                left.append(method)
-    return found

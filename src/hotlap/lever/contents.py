@@ -32,19 +32,24 @@ class Unwatched(Exception):
 
 
 class Contents:
-    """Marks of everything that ``value`` holds, in order: the object itself where that tells, and a fact about it."""
+    """Marks of everything that the values hold, in order: the object itself where that tells, and a fact about it."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, *values: Any) -> None:
         self.marks: list[tuple[Any, Any]] = []
         self.attributes: list[dict[str, Any]] = []
         """Of the objects met (not of the standard library's), the outermost first."""
         self._seen: set[int] = set()
-        self._look(value, 0)
+        for value in values:
+            self._look(value, 0)
 
     def same_as(self, other: Contents) -> bool:
         """Whether nothing has changed between the two."""
         pairs = zip(self.marks, other.marks, strict=False)
         return len(self.marks) == len(other.marks) and all(a[0] is b[0] and a[1] == b[1] for a, b in pairs)
+
+    def digest(self) -> bytes:
+        """Equal in a process and those that it forks for as long as nothing changes, and in no other."""
+        return _digest(repr([(id(held), fact) for held, fact in self.marks]).encode())
 
     def _mark(self, held: Any, fact: Any = None) -> None:
         if len(self.marks) >= _MARKS:
@@ -88,7 +93,8 @@ class Contents:
             self._mark(value)
         else:
             self._mark(value)
-            arrays = getattr(getattr(value, "_mgr", None), "arrays", None)  # a table of pandas
+            is_table = kind.__module__.partition(".")[0] == "pandas"
+            arrays = getattr(getattr(value, "_mgr", None), "arrays", None) if is_table else None
             if arrays is not None:
                 self._look_inside(list(arrays), depth)
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
@@ -17,13 +18,16 @@ class FetchingThreads:
     def __init__(self) -> None:
         self._threads: set[int] = set()
         self._watched = False
+        self._begins: list[Callable[[], None]] = []
 
     def here(self) -> bool:
         """Whether a loader fetches in this thread."""
         return get_ident() in self._threads
 
-    def watch(self, target: Target) -> None:
-        """Know from now on when a loader fetches. Counts no change."""
+    def watch(self, target: Target, begins: Callable[[], None] | None = None) -> None:
+        """Know from now on when a loader fetches. Counts no change. ``begins`` is called when one begins an epoch."""
+        if begins is not None and begins not in self._begins:
+            self._begins.append(begins)
         if self._watched:
             return
         self._watched = True
@@ -43,5 +47,14 @@ class FetchingThreads:
             finally:
                 threads.discard(thread)
 
+        made: Any = fetch._MapDatasetFetcher.__init__
+
+        @functools.wraps(made)
+        def __init__(fetcher: Any, *args: Any, **kwargs: Any) -> None:
+            made(fetcher, *args, **kwargs)
+            for look in self._begins:
+                look()
+
         target.replace(fetch._MapDatasetFetcher, "fetch", fetches)
-        target.changed(-1)
+        target.replace(fetch._MapDatasetFetcher, "__init__", __init__)
+        target.changed(-2)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
+import threading
 from collections.abc import Callable
 from pathlib import PurePath
 from time import perf_counter
 from typing import Any
 
-from hotlap.lever.constant_parts import Part, attributes_read, constant_parts
-from hotlap.lever.contents import Unwatched
+from hotlap.lever.constant_parts import Part, constant_parts
+from hotlap.lever.contents import Contents
 from hotlap.lever.contract import Target
 from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.file_cache import FileCache
-from hotlap.lever.purity import IN_PLACE_OF, impure_part_reason
+from hotlap.lever.purity import IN_PLACE_OF
 from hotlap.lever.random_state import put_back, random_states
 from hotlap.lever.readers import kept, through
-from hotlap.lever.sample_codec import pack, same_bits, shares
+from hotlap.lever.sample_codec import copied, is_aliased, pack, same_bits, shares
 from hotlap.lever.witness import Witness
 
 __all__ = ["KeptParts"]
@@ -28,6 +30,8 @@ AGAIN = 64
 """Results given from the cache after which one is computed all the same and compared."""
 QUICK_S = 5e-5
 """A function that is quicker than this is left alone. Prior: a look into the cache takes a tenth of it."""
+WORTH = 2.0
+"""Times as long as a copy of its result takes, a function must take to be kept."""
 PATIENCE = 3
 """Computed results, as a multiple of the data set's length, after which some must have come again: arguments that are
 drawn at random (a place, a scale) do not."""
@@ -41,7 +45,7 @@ _PLAIN = frozenset((int, float, str, bool, type(None)))
 
 
 class KeptParts:
-    """The stand-ins of all parts. ``used`` is called when a result is given from the cache."""
+    """The stand-ins of all parts. ``used`` is called when results of one are kept from then on."""
 
     def __init__(self, target: Target, cache: FileCache, fetching: FetchingThreads, used: Callable[[], None]) -> None:
         self.cache, self.fetching, self.used = cache, fetching, used
@@ -49,69 +53,84 @@ class KeptParts:
         self.dataset_len = 0
         """Length of the longest training data set."""
         self._target = target
-        self._standing: set[Any] = set()
+        self._known: dict[Any, dict[int, _Memory]] = {}
+        """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
+        self._process = os.urandom(8).hex()
 
     def keep(self, dataset: Any) -> bool:
         """Put a stand-in before each part of the samples of ``dataset``. Whether there are any. Counts no change."""
         self.dataset_len = max(self.dataset_len, len(dataset) if hasattr(dataset, "__len__") else 0)
         found = constant_parts(dataset)
         for part in found:
-            if part.function not in self._standing:
-                self._standing.add(part.function)
-                self._target.replace(part.owner, part.function.__name__, _stand_in(part, self))
+            memories = self._known.setdefault(part.function, {})
+            if not memories:
+                self._target.replace(part.owner, part.name, _stand_in(part, memories, self.fetching))
                 self._target.changed(-1)
+            if id(part.holder) not in memories and len(memories) < OBJECTS:
+                name = f"{self._process}|{len(self._known)}|{len(memories)}"
+                memories[id(part.holder)] = _Memory(part, name, self)
         if found:
-            self.fetching.watch(self._target)
+            self.fetching.watch(self._target, self._look)
         return bool(found)
 
+    def _look(self) -> None:
+        """An epoch begins."""
+        for memories in self._known.values():
+            for memory in memories.values():
+                memory.look()
 
-def _stand_in(part: Part, keeping: KeptParts) -> Callable[..., Any]:
+
+def _stand_in(part: Part, memories: dict[int, _Memory], fetching: FetchingThreads) -> Callable[..., Any]:
     """What takes the place of ``part.function``: for loaders alone, and for each of its objects by itself."""
-    function, here = part.function, keeping.fetching.here
-    known: dict[int, tuple[Any, _Memory | None]] = {}  # the object beside it keeps its id from another
+    function, here, bound = part.function, fetching.here, part.holder is not None
 
     @functools.wraps(function)
     def kept_part(*args: Any, **kwargs: Any) -> Any:
-        if not here() or (part.bound and not args):
+        if not here() or (bound and not args):
             return function(*args, **kwargs)
-        holder = args[0] if part.bound else None
-        if id(holder) not in known and len(known) < OBJECTS:
-            known[id(holder)] = holder, _memory(part, holder, len(known), keeping)
-        memory = known.get(id(holder), (None, None))[1]
+        memory = memories.get(id(args[0] if bound else None))
         return function(*args, **kwargs) if memory is None else memory.call(args, kwargs)
 
     vars(kept_part)[IN_PLACE_OF] = function
     return kept_part
 
 
-def _memory(part: Part, holder: Any, number: int, keeping: KeptParts) -> _Memory | None:
-    """None for an object whose results may vary, though those of another of its class do not."""
-    reads = attributes_read(part.function, holder)
-    if impure_part_reason(part.function, holder, reads) is not None:
-        return None
-    return _Memory(part, f"{part.function.__module__}.{part.function.__qualname__}|{number}", reads, keeping)
-
-
 class _Memory:
-    """Results of one function, for one object, by its plain arguments."""
+    """Results of one function, for one object, by its plain arguments. Keeps that object, whose id is its name."""
 
-    def __init__(self, part: Part, name: str, reads: list[str], keeping: KeptParts) -> None:
-        self._function, self._name, self._reads, self._keeping = part.function, name, reads, keeping
-        self._skip = int(part.bound)
+    def __init__(self, part: Part, name: str, keeping: KeptParts) -> None:
+        self._part, self._function, self._keeping = part, part.function, keeping
+        self._skip = int(part.holder is not None)
+        self._name = name
         self._on = True
+        self._begin()
+
+    def _begin(self) -> None:
+        """In this process nothing is proved yet: what it reads may be other than when another process began."""
+        self._pid = os.getpid()
+        self._state = ""
         self._witness: Witness | None = None
-        self._spent_s = 0.0
+        self._spent_s = self._copied_s = 0.0
         self._proofs = self._given = self._computed = 0
+
+    def look(self) -> None:
+        """An epoch begins."""
+        if self._on and self._witness is not None and self._pid == os.getpid():
+            self._witness.look()
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the loader's."""
-        key = self._key(args, kwargs) if self._on else None
-        if key is None:
+        if self._pid != os.getpid():
+            self._begin()
+        given = _word([list(args[self._skip :]), sorted(kwargs.items())]) if self._on else None
+        if given is None:
             return self._function(*args, **kwargs)
         if self._proofs < PROOFS:
-            return self._prove(key, args, kwargs)
+            is_main = threading.current_thread() is threading.main_thread()
+            return self._prove(given, args, kwargs) if is_main else self._function(*args, **kwargs)
         if self._witness is None or not self._witness.stands():
             return self._function(*args, **kwargs)
+        key = f"{self._name}|{self._state}|{given}"
         found = kept(self._keeping.cache, key)
         if found is None:
             self._computed += 1
@@ -120,49 +139,68 @@ class _Memory:
             return through(self._keeping.cache, key, lambda: self._function(*args, **kwargs))
         self._given += 1
         if self._given % AGAIN:
-            self._keeping.used()
             return found
         value = self._function(*args, **kwargs)
         if not same_bits(value, found):
             self._stop("gave another result for the same arguments")
         return value
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """None for arguments that are no plain values."""
-        given = _word([*args[self._skip :], *sorted(kwargs.items())])
-        return None if given is None else f"{self._name}|{given}"
-
-    def _prove(self, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call it twice: whatever is not as it should be ends the keeping, never the call."""
-        holder = args[: self._skip]
-        spare = copy.deepcopy((args[self._skip :], kwargs))  # plain values
-        before = random_states()
-        begun = perf_counter()
+    def _prove(self, given: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call it, and once more where that has changed nothing. What is not as it should be ends the keeping, never
+        the call."""
+        states, before = random_states(), self._contents()
+        spare = functools.partial(self._function, *args[: self._skip], *copy.deepcopy(args[self._skip :]))
+        spare = functools.partial(spare, **copy.deepcopy(kwargs))
         value = self._function(*args, **kwargs)
-        self._spent_s += perf_counter() - begun
-        after = random_states()
-        try:
-            again = self._function(*holder, *spare[0], **spare[1])
-            if self._key(args, kwargs) != key:
-                self._stop("changes what it is given")
-            elif pack(value) is None or shares(value, again):
-                self._on = False  # of a kind that is not kept, or it keeps its results itself
-            elif not (same_bits(value, again) and before == after == random_states()):
-                self._stop("gave another result for the same arguments, or drew at random")
-            elif self._witness is None:
-                draw = functools.partial(self._function, *holder, *spare[0], **spare[1])
-                self._witness = Witness(holder[0] if holder else None, draw, self._reads)
-        except Unwatched:
+        now = self._contents()
+        if before is None or now is None:
             self._stop("reads more than can be watched")
-        except Exception as err:  # the script's own call has succeeded
-            self._stop(f"failed when it was called again ({type(err).__name__})")
-        if random_states() != after:
-            put_back(after)
+        elif random_states() != states:
+            self._stop("draws at random")
+        elif not now.same_as(before) or _word([list(args[self._skip :]), sorted(kwargs.items())]) != given:
+            self._stop("changes what it reads or is given")
+        elif pack(value) is None or is_aliased(value):
+            self._stop("gives what cannot be kept")
+        else:
+            self._compare(value, spare, before)
         if not self._on:
             return value
+        key = f"{self._name}|{self._state}|{given}"
+        if not same_bits(through(self._keeping.cache, key, lambda: value), value):
+            self._stop("gave another result for the same arguments")
+        return value
+
+    def _compare(self, value: Any, again: Callable[[], Any], before: Contents) -> None:
+        """The second call."""
+        states = random_states()
+        try:
+            begun = perf_counter()
+            other = again()
+            ended = perf_counter()
+            copied(value)
+            self._spent_s, self._copied_s = self._spent_s + ended - begun, self._copied_s + perf_counter() - ended
+            if random_states() != states or not same_bits(value, other):
+                self._stop("gave another result for the same arguments, or drew at random")
+            elif shares(value, other):
+                self._stop("keeps its results itself")
+            elif self._witness is None:
+                self._state = before.digest().hex()
+                self._witness = Witness(None, again, self._part.reading.values)
+        except Exception as err:  # the script's own call has succeeded
+            self._stop(f"failed when it was called again ({type(err).__name__})")
+        if random_states() != states:
+            put_back(states)
         self._proofs += 1
-        self._on = self._proofs < PROOFS or self._spent_s >= PROOFS * QUICK_S
-        return through(self._keeping.cache, key, lambda: value) if self._on else value
+        if self._on and self._proofs == PROOFS:
+            self._on = self._spent_s >= max(PROOFS * QUICK_S, WORTH * self._copied_s)
+            if self._on:
+                self._keeping.used()
+
+    def _contents(self) -> Contents | None:
+        try:
+            return Contents(*self._part.reading.values())
+        except Exception:  # Unwatched, or an attribute of the user's that raises
+            return None
 
     def _stop(self, why: str) -> None:
         self._on = False

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["IN_PLACE_OF", "impure_part_reason", "impure_reason"]
+__all__ = ["IN_PLACE_OF", "draws_by_name", "impure_reason", "is_library", "is_library_name"]
 
 IN_PLACE_OF = "_hotlap_in_place_of"
 """Attribute of a function of ours: the script's own, which is the one to read."""
@@ -61,18 +61,6 @@ def impure_reason(dataset: object) -> str | None:
         return "its parts lie too deep to follow"
 
 
-def impure_part_reason(function: types.FunctionType, owner: Any, reads: Iterable[str]) -> str | None:
-    """The same of one function of the user's (a method of ``owner``, where that is not None), of which a data set makes
-    a part of its samples. ``reads``: the attributes of ``owner`` that it may read."""
-    try:
-        reason = _method(function, owner, set(), 0)
-        for name in reads:
-            reason = reason or _value(vars(owner)[name], set(), 1)
-    except RecursionError:
-        return "its parts lie too deep to follow"
-    return reason
-
-
 def _own(function: Any) -> Any:
     return getattr(function, IN_PLACE_OF, function)
 
@@ -82,9 +70,20 @@ def _is_generator(value: Any) -> bool:
     return isinstance(value, random.Random) or kind.__name__ in ("Generator", "RandomState", "SystemRandom")
 
 
-def _library(function: Any) -> bool:
+def draws_by_name(name: str) -> bool:
+    """Whether what is called so may draw at random, or tells the time."""
+    return _SUSPECT.match(name) is not None
+
+
+def is_library_name(module: str) -> bool:
+    """Whether the functions of such a module only compute what they are asked for."""
+    return (module + ".").startswith(_LIBRARIES)
+
+
+def is_library(function: Any) -> bool:
+    """Whether a function need not be followed: it only computes, or its name says what it does."""
     name = getattr(function, "__module__", None) or ""
-    return (name + ".").startswith(_LIBRARIES) and "transforms" not in name
+    return is_library_name(name) and "transforms" not in name
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -96,7 +95,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _method(function: types.FunctionType, owner: Any, seen: set[Any], depth: int) -> str | None:
     key = id(function), type(owner)  # what self.something is there is the class' affair
-    if key in seen or _library(function):
+    if key in seen or is_library(function):
         return None
     seen.add(key)
     if depth > _DEPTH:

@@ -9,7 +9,7 @@ import struct
 import sys
 from typing import Any
 
-__all__ = ["copied", "pack", "same_bits", "shares", "unpack"]
+__all__ = ["copied", "is_aliased", "pack", "same_bits", "shares", "unpack"]
 
 _ALIGN = 64
 _HEAD = struct.Struct("<Q")
@@ -93,6 +93,23 @@ def shares(a: Any, b: Any) -> bool:
         return a is b or any(shares(held, b.get(name)) for name, held in a.items())
     left, right = _place(a), _place(b)
     return a is b or (left is not None and left == right and a.nbytes > 0)
+
+
+def is_aliased(value: Any) -> bool:
+    """Whether the same thing that can be changed lies twice in a value that :func:`pack` takes: a copy has two."""
+    places: list[int] = []
+
+    def look(part: Any) -> None:
+        if isinstance(part, tuple | list | dict):
+            places.append(id(part)) if not isinstance(part, tuple) else None
+            for inner in part.values() if isinstance(part, dict) else part:
+                look(inner)
+        elif type(part) not in _PLAIN:
+            place = _place(part)
+            places.append(id(part) if place is None else place)
+
+    look(value)
+    return len(places) > len(set(places))
 
 
 def _place(value: Any) -> int | None:

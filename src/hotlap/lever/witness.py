@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -20,16 +20,16 @@ _SHARE = 30.0
 
 
 class Witness:
-    """Remembers what a data set holds, or those of an object's attributes that are among ``names``. Raises Unwatched
-    where that is too much. ``again`` gives one sample, or part of it, as the script's own code does.
+    """Remembers what a data set holds, or what ``values`` gives each time. Raises Unwatched where that is too much.
+    ``again`` gives one sample, or part of it, as the script's own code does.
 
     What is replaced (``data.size = 224``) is seen at once, and is trusted again when it is put back. What is changed in
     place is seen at the next look; since samples may have been kept in between, that is for good.
     """
 
-    def __init__(self, watched: Any, again: Callable[[], Any], names: Sequence[str] | None = None) -> None:
+    def __init__(self, watched: Any, again: Callable[[], Any], values: Callable[[], list[Any]] | None = None) -> None:
         self._watched = watched
-        self._names = names
+        self._values = values
         self._again = again
         self._gone = False
         self._uses = 0
@@ -41,20 +41,16 @@ class Witness:
         self._cost = self._looked - begun
 
     def _contents(self) -> Contents:
-        return Contents(self._watched if self._names is None else self._named())
-
-    def _named(self) -> list[Any]:
-        own = getattr(self._watched, "__dict__", {})
-        return [own.get(name) for name in self._names or ()]
+        return Contents(self._watched) if self._values is None else Contents(*self._values())
 
     def _remember(self, contents: Contents) -> None:
-        self._own = self._named()
+        self._own = self._values() if self._values is not None else []
         self._held = [(found, list(found.values())) for found in contents.attributes[:_OBJECTS]]
         versions = [(v, version_of(v)) for held in (self._own, *(held for _, held in self._held)) for v in held]
         self._versions = [(value, version) for value, version in versions if version is not None]
 
     def _is_untouched(self) -> bool:
-        if not all(map(operator.is_, self._named(), self._own)):
+        if self._values is not None and not all(map(operator.is_, self._values(), self._own)):
             return False
         for now, held in self._held:
             if len(now) != len(held) or not all(map(operator.is_, now.values(), held)):

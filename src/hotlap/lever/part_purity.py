@@ -1,0 +1,213 @@
+"""All the code that one function of the user's may run, and all that it reads: whether it may change between calls.
+
+What cannot be followed or watched counts against it. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import logging
+import random
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import PurePath
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
+from hotlap.lever.users_code import names_in
+
+__all__ = ["Reading"]
+
+_EFFECTS = re.compile(
+    r"(?i)^_*(print.*|warn.*|write.*|save.*|imwrite|dump.*|next|mkdir|makedirs|unlink|rmtree|to_csv|to_file|tofile|put|send"
+    r"|log_.*|logger|logging|stdout|stderr|setattr|delattr|getattr|vars|globals|locals|eval|exec|__dict__|input|system"
+    r"|popen|run|check_output|lru_cache|get_worker_info|current_process|getpid)$"
+)
+"""What is said or done beside the result, and ways to what no name tells."""
+_MOST_SEEN, _DEEP = 2000, 6
+_MADE_BY = ("__init__", "__new__", "__post_init__")
+_CALLED = ("__call__", "forward", "__getitem__", "__len__", "__iter__")
+_PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice, type(...)))
+_CONTAINERS = (list, tuple, set, frozenset, dict, deque)
+_BUILT_IN = ("builtins", "collections")
+_NUMBERS = (("numpy", "ndarray"), ("numpy", "dtype"), ("torch", "Tensor"), ("torch", "dtype"), ("torch", "device"))
+_MISSING: Any = object()
+
+
+class _Changing(Exception):
+    """Why results may change."""
+
+
+class Reading:
+    """Of a function, a method of ``holder`` where that is not None. ``reason``: why its results may change between
+    calls, None where nothing says so."""
+
+    def __init__(self, function: FunctionType, holder: Any) -> None:
+        self._holder = holder
+        self._names: set[str] = set()
+        self._seen: set[Any] = set()
+        self._objects: dict[type, Any] = {}
+        """One of each class that is held."""
+        self._modules: list[ModuleType] = []
+        self._classes: list[type] = []
+        self._globals: dict[tuple[int, str], tuple[dict[str, Any], str]] = {}
+        self.reason: str | None = None
+        try:
+            if holder is not None and (not hasattr(holder, "__dict__") or hasattr(type(holder), "__getattr__")):
+                raise _Changing("its object's attributes cannot be watched")
+            self._follow(function, holder)
+            self._until_all_is_read()
+        except (_Changing, RecursionError) as err:
+            self.reason = str(err) or "its parts lie too deep to follow"
+
+    def values(self) -> list[Any]:
+        """What it may read beside its arguments, as it is now."""
+        return [*self._own_values(), *(names.get(name) for names, name in self._globals.values())]
+
+    def _own_values(self) -> Iterator[Any]:
+        if self._holder is None:
+            return
+        own, kinds = vars(self._holder), [vars(kind) for kind in type(self._holder).__mro__]
+        for name in self._sorted:
+            value = own.get(name, _MISSING)
+            yield next((k[name] for k in kinds if name in k), None) if value is _MISSING else value
+
+    @functools.cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self._names)
+
+    def _until_all_is_read(self) -> None:
+        before = (-1, -1)
+        while before != (now := (len(self._seen), len(self._names))):
+            before = now
+            for name in list(self._names):
+                self._look_up(name)
+
+    def _look_up(self, name: str) -> None:
+        """Everything that the name may stand for."""
+        if self._holder is not None:
+            self._method(self._holder, name)
+            if name in vars(self._holder):
+                self._hold(vars(self._holder)[name])
+        for thing in list(self._objects.values()):
+            for method in (name, *_CALLED):
+                self._method(thing, method)
+        for module in list(self._modules):
+            self._global(vars(module), name, watch=True)
+        for kind in list(self._classes):
+            for method in (name, *_CALLED, *_MADE_BY):
+                found = getattr(kind, method, None)
+                if isinstance(found, FunctionType):
+                    self._follow(found, None, makes=method in _MADE_BY)
+
+    def _method(self, thing: Any, name: str) -> None:
+        for kind in type(thing).__mro__:
+            if name in vars(kind):
+                found = vars(kind)[name]
+                found = getattr(found, "fget", None) or getattr(found, "__func__", None) or found
+                if isinstance(found, FunctionType):
+                    self._follow(getattr(found, IN_PLACE_OF, found), thing)
+                elif kind is not object and not callable(found) and not hasattr(type(found), "__get__"):
+                    self._hold(found)
+
+    def _follow(self, function: FunctionType, owner: Any, makes: bool = False) -> None:
+        if function.__code__ in self._seen or is_library(function):
+            return
+        self._seen.add(function.__code__)
+        for code in _codes(function.__code__):
+            for instruction in dis.get_instructions(code):
+                stores = instruction.opname in ("STORE_ATTR", "DELETE_ATTR") and not makes
+                if stores or instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                    raise _Changing(f"{function.__name__} stores state ({instruction.argval})")
+        for name in names_in(function.__code__):
+            if draws_by_name(name) or _EFFECTS.match(name):
+                raise _Changing(f"{function.__name__} uses {name}")
+            self._names.add(name)
+            self._global(function.__globals__, name, watch=True)
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        for value in [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
+            self._hold(value)
+
+    def _global(self, names: dict[str, Any], name: str, watch: bool) -> None:
+        value = names.get(name, _MISSING)
+        if value is _MISSING:
+            return
+        if isinstance(value, FunctionType):
+            self._follow(getattr(value, IN_PLACE_OF, value), None)
+        elif isinstance(value, type):
+            if not _is_installed(value.__module__) and value not in self._classes:
+                self._classes.append(value)
+                self._seen.add(value)
+        elif isinstance(value, ModuleType):
+            if not _is_installed(value.__name__) and value not in self._modules:
+                self._modules.append(value)
+                self._seen.add(value.__name__)
+        else:
+            self._hold(value)
+            self._globals[id(names), name] = names, name
+
+    def _hold(self, value: Any) -> None:
+        """A value that is read: it must be one that can be watched."""
+        kind: Any = type(value)
+        if kind in _PLAIN or isinstance(value, PurePath | re.Pattern | BuiltinFunctionType | enum.Enum):
+            return
+        if any(kind.__module__.partition(".")[0] == module and kind.__name__ == name for module, name in _NUMBERS):
+            if getattr(getattr(value, "dtype", None), "hasobject", False):
+                self._hold(value.ravel().tolist())
+            return
+        if isinstance(value, FunctionType | type | ModuleType):
+            self._global({"": value}, "", watch=False)
+        elif isinstance(value, MethodType):
+            self._hold(value.__func__)
+            self._hold(value.__self__)
+        elif isinstance(value, functools.partial):
+            self._hold([value.func, *value.args, *value.keywords.values()])
+        elif isinstance(value, _CONTAINERS) and (kind.__module__ in _BUILT_IN or hasattr(kind, "_fields")):
+            self._hold_all(value)
+        else:
+            self._hold_object(value, kind)
+
+    def _hold_all(self, value: Any) -> None:
+        if id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        found = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
+        for _ in range(_DEEP):  # lists of tuples: there may be a million
+            rest = [part for part in found if type(part) not in _PLAIN]
+            if any(type(part) not in (list, tuple) for part in rest):
+                for part in rest:
+                    self._hold(part)
+                return
+            found = [inner for part in rest for inner in part]
+
+    def _hold_object(self, value: Any, kind: Any) -> None:
+        unseen = isinstance(value, random.Random | logging.Logger | dict | list | tuple | set | frozenset | deque)
+        if unseen or not hasattr(value, "__dict__"):
+            raise _Changing(f"it uses a {kind.__name__}")
+        if kind.__module__.partition(".")[0] in sys.stdlib_module_names or draws_by_name(kind.__name__):
+            raise _Changing(f"it uses a {kind.__name__}")
+        if id(value) in self._seen or value is self._holder:
+            return
+        self._objects.setdefault(kind, value)
+        self._seen.add(id(value))
+        if len(self._seen) > _MOST_SEEN:
+            raise _Changing("it reads more than can be followed")
+        for held in list(vars(value).values()):
+            self._hold(held)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _codes(const)
+
+
+def _is_installed(module: str) -> bool:
+    """Of the standard library, or of the libraries whose functions are known to compute alone."""
+    return module.partition(".")[0] in sys.stdlib_module_names or is_library_name(module)
