@@ -56,6 +56,7 @@ class KeptParts:
         self._known: dict[Any, dict[int, _Memory]] = {}
         """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
         self._process = os.urandom(8).hex()
+        """Another that uses the same folder may number other objects so."""
 
     def keep(self, dataset: Any) -> bool:
         """Put a stand-in before each part of the samples of ``dataset``. Whether there are any. Counts no change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ class KeptSamples:
     def __init__(self, cache: FileCache, fetching: FetchingThreads) -> None:
         self._cache, self._fetching = cache, fetching
         self._known: dict[int, tuple[Any, str, Witness]] = {}
+        self._process = os.urandom(8).hex()
+        """Another that uses the same folder may number other data sets so."""
 
     def __contains__(self, dataset: Any) -> bool:
         return id(dataset) in self._known
@@ -34,7 +37,7 @@ class KeptSamples:
 
     def add(self, dataset: Any, witness: Witness) -> None:
         """From now on, samples of ``dataset`` are kept; the reference keeps its id from being given to another."""
-        self._known[id(dataset)] = dataset, f"{len(self._known)}", witness
+        self._known[id(dataset)] = dataset, f"{self._process}|{len(self._known)}", witness
 
     def look(self, dataset: Any) -> None:
         """An epoch of it begins."""

@@ -11,6 +11,7 @@ import functools
 import logging
 import random
 import re
+import struct
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -154,7 +155,7 @@ class Reading:
     def _hold(self, value: Any) -> None:
         """A value that is read: it must be one that can be watched."""
         kind: Any = type(value)
-        if kind in _PLAIN or isinstance(value, PurePath | re.Pattern | BuiltinFunctionType | enum.Enum):
+        if kind in _PLAIN or isinstance(value, PurePath | re.Pattern | struct.Struct | BuiltinFunctionType | enum.Enum):
             return
         if any(kind.__module__.partition(".")[0] == module and kind.__name__ == name for module, name in _NUMBERS):
             if getattr(getattr(value, "dtype", None), "hasobject", False):

@@ -23,7 +23,7 @@ _SUSPECT = re.compile(
     r"uuid\d?|time|time_ns|perf_counter|monotonic|now|today|.*epoch.*|global_step)$"
 )
 _SAYS = frozenset(("print", "write", "warn", "warning", "logger", "logging", "stdout", "stderr"))
-"""What a sample says when it is drawn would be said once."""
+"""What a sample says when it is drawn, a kept one would not."""
 _LIBRARIES = (
     "torch.",
     "numpy.",

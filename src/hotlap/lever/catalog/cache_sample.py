@@ -3,18 +3,16 @@
 Evidence: The step waits for decoding or for Python work per sample, and the samples, or parts of which they are made (a
 photo read and resized, before it is mirrored at random), do not change between epochs.
 
-Gain: After the first epoch a sample costs one copy from memory: the load time falls to collating, for the share of the
-samples that fits. Samples of one shape that torch's own collate function stacks are rows: a batch is one gather. Of a
-part, what comes after it remains.
+Gain: After the first epoch a sample costs one copy from memory, a part of one what comes after it: for the share of the
+samples that fits. Samples of one shape that torch's own collate function stacks are rows: a batch is one gather.
 
-Runtime: Before the first epoch the data set has to prove itself: drawn twice, several samples are equal bit for bit and
-no random state has moved; its code, and all of the user's code that it reaches, names nothing random, keeps no
-generator, writes no state and knows no epoch. Then __getitem__ of that data set looks into a cache in memory first,
-shared with forked workers. What the data set holds is compared at each epoch, its attributes at each use: one that the
-script has changed is drawn from again. Without workers, and where torch stacks samples of one shape, the loader gathers
-its batches from a table of them; the first batches are made both ways and must be equal. Of a data set that does not
-prove itself, the outermost functions that it calls with plain arguments and that name nothing random look into the
-cache, once four calls of each, made twice, gave equal bits. One in 64 is computed all the same and compared.
+Runtime: Before the first epoch the data set has to prove itself: drawn twice, several samples are equal bit for bit, no
+random state has moved, and all of the user's code that it reaches names nothing random, keeps no generator, writes no
+state and knows no epoch. Then __getitem__ of that data set looks into a cache in memory first, shared with forked
+workers. What the data set holds is compared at each epoch, its attributes at each use: one that the script has changed
+is drawn from again. Without workers, and where torch stacks samples of one shape, the loader gathers its batches from a
+table of them; the first must be equal both ways. Of any other data set, the outermost functions that it calls with
+plain arguments, and that change nothing and draw nothing, prove themselves by calls that are made twice.
 
 Source: Compute the features once (a packed file, a list of tensors) and index those.
 
@@ -57,7 +55,6 @@ PRESERVES = "bits"
 CONFLICTS = ()
 NUMERIC = False
 RULES = MAX_BYTES
-
 
 _DRAWN = "they did when drawn twice, or what they come from cannot be watched"
 
@@ -109,7 +106,7 @@ def apply(target: Target, setting: Setting) -> None:
     samples before loaders that stack them as torch does; or before the parts of its samples that never change."""
     cache, fetching = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"]), FetchingThreads()
     tables, kept = SampleTables(cache.reserve), KeptSamples(cache, fetching)
-    parts = KeptParts(target, cache, fetching, watch_mark(target, ID))
+    parts, standing = KeptParts(target, cache, fetching, watch_mark(target, ID)), list[Any]()
 
     def consider(loader: DataLoader[Any]) -> None:
         from torch.utils.data import Subset
@@ -132,9 +129,10 @@ def apply(target: Target, setting: Setting) -> None:
             fetch_gathered(target, choose)
             fetching.watch(target)
         kept.add(dataset, witness)
-        if own is kind.__getitem__:
-            target.replace(kind, "__getitem__", kept.before(own))
-        else:  # the class, or one that it inherits from, has it already
+        if kind.__getitem__ not in standing:
+            standing.append(kept.before(own))
+            target.replace(kind, "__getitem__", standing[-1])
+        else:  # of the class, or of one that it inherits from
             target.changed()
         tables.add(dataset, draw, witness.stands)
 
