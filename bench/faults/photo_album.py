@@ -95,7 +95,7 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             step += 1
-            if step % 25 == 0:
+            if step == 1 or step % 20 == 0:
                 print(f"step {step} loss {loss.item():.4f}", flush=True)
             if step == args.steps:
                 break
