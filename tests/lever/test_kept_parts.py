@@ -30,6 +30,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
     monkeypatch.setattr("hotlap.lever.kept_parts.QUICK_S", 0.0)
     monkeypatch.setattr("hotlap.lever.kept_parts.WORTH", 0.0)
+    monkeypatch.setattr("hotlap.lever.kept_parts.LONGEST_LOOK_S", 10.0)
     real = np.full
 
     def full(*args: Any, **kwargs: Any) -> Any:
@@ -337,6 +338,13 @@ def test_arguments_that_do_not_come_again_are_given_up(tmp_path: Path) -> None:
     found, _ = with_lever(AtRandomPlaces(), tmp_path, PATIENCE + 2)
     assert found == want
     assert (tmp_path / "cache-sample" / "usage").stat().st_size == PROOFS + PATIENCE * ROWS + 1, "entries, of a page"
+
+
+def test_what_takes_long_to_look_at_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.lever.kept_parts.LONGEST_LOOK_S", 0.0)
+    want = drawn(Mirrored())
+    found, target = with_lever(Mirrored(), tmp_path)
+    assert found == want and target.reasons == ["load reads more than can be watched"] and len(CALLS) == 3 * ROWS
 
 
 class OneOfTwo(Mirrored):

@@ -28,8 +28,12 @@ PROOFS = 4
 """Calls that are made twice and compared, in each process, before one is spared."""
 AGAIN = 64
 """Results given from the cache after which one is computed all the same and compared."""
-QUICK_S = 5e-5
-"""A function that is quicker than this is left alone. Prior: a look into the cache takes a tenth of it."""
+QUICK_S = 2e-4
+"""A function that is quicker than this is left alone. Prior: a look at what it reads, and into the cache, takes a tenth
+of it."""
+LONGEST_LOOK_S = 0.1
+"""What a function reads is looked at whole before and after each proof, in each worker: a longer look may cost more than
+it spares."""
 WORTH = 2.0
 """Times as long as a copy of its result takes, a function must take to be kept."""
 PATIENCE = 3
@@ -198,10 +202,12 @@ class _Memory:
                 self._keeping.used()
 
     def _contents(self) -> Contents | None:
+        begun = perf_counter()
         try:
-            return Contents(*self._part.reading.values())
+            found = Contents(*self._part.reading.values())
         except Exception:  # Unwatched, or an attribute of the user's that raises
             return None
+        return found if perf_counter() - begun < LONGEST_LOOK_S else None
 
     def _stop(self, why: str) -> None:
         self._on = False
