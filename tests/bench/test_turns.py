@@ -13,7 +13,7 @@ SCRIPT = """
 import sys, time
 for step in range(int(sys.argv[1])):
     time.sleep(float(sys.argv[2]))
-    print(f"Speed 1.0 samples/s  Loss 1.00  Epoch 1  Step {step + 1}/99", flush=True)
+    print(f"Speed 1.0 samples/s  Loss 1.00  Epoch 1  Step {step + 1}/99  ETA 0.0 h", flush=True)
     open(sys.argv[3], "a").write(".")
 """
 

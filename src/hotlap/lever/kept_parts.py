@@ -32,8 +32,8 @@ QUICK_S = 2e-4
 """A function that is quicker than this is left alone. Prior: a look at what it reads, and into the cache, takes a tenth
 of it."""
 LONGEST_LOOK_S = 0.1
-"""What a function reads is looked at whole before and after each proof, in each worker: a longer look may cost more than
-it spares."""
+"""What a function reads is looked at whole before and after each proof, in each worker: a longer look may cost more
+than it spares."""
 WORTH = 2.0
 """Times as long as a copy of its result takes, a function must take to be kept."""
 PATIENCE = 3
