@@ -106,8 +106,8 @@ def compared(args: argparse.Namespace, name: str, cwd: Path) -> dict[str, Any]:
         for arm in arms.values():
             arm.end()
     plans = rates["plan"] or rates["slow"]  # no plan was found: the slow preset is what the user is left with
-    found: dict[str, Any] = {"steps_per_s": rates, "plan_found": bool(rates["plan"]), "steps": each, "after": first}
-    found["turns"] = True
+    found: dict[str, Any] = {"steps_per_s": rates, "plan_found": bool(rates["plan"])}
+    found |= {"steps": each, "after": first, "turns": True}
     pairs = {"hand_over_slow": (rates["hand"], rates["slow"]), "plan_over_slow": (plans, rates["slow"]),
              "share": (plans, rates["hand"])}  # fmt: skip
     for key, (ours, theirs) in pairs.items():

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from hotlap.lever.catalog import cache_sample
 from hotlap.lever.constant_parts import constant_parts
 from hotlap.lever.kept_parts import AGAIN, PATIENCE, PROOFS
-from hotlap.lever.sample_codec import copied, pack, unpack
+from hotlap.lever.sample_codec import copied, is_aliased, pack, shares, unpack
 from hotlap.testing.lever_target import LocalTarget
 
 ROWS = 24
@@ -609,6 +609,81 @@ def test_aliases_within_a_result_and_of_a_name(tmp_path: Path) -> None:
     want = drawn(Private())
     found, target = with_lever(Private(), tmp_path)
     assert found == want and target.changes == 1 and len(CALLS) < 2 * ROWS
+
+
+class TwoParts(Mirrored):
+    """Two functions that read nothing: what tells their results apart is their names alone."""
+
+    def photo(self, index: int) -> Any:
+        return np.full((2, 3), index, np.float32)
+
+    def mask(self, index: int) -> Any:
+        return np.full((2, 3), 1000 + index, np.float32)
+
+    def __getitem__(self, index: int) -> Any:
+        return np.concatenate([self.photo(index), self.mask(index) * random.random()])
+
+
+def test_functions_and_objects_have_names_of_their_own(tmp_path: Path) -> None:
+    rng = list(range(ROWS))
+    first, second = rng, rng[::-1]  # no proof of one asks for what the other has kept
+
+    def both() -> list[Any]:
+        train, val = TwoParts(), TwoParts()
+        return [drawn(train, 2, sampler=first), drawn(val, 2, sampler=second), drawn(train, 1), drawn(val, 1)]
+
+    want = both()
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        assert both() == want and not target.reasons
+
+
+def test_a_change_between_two_proofs_is_seen(tmp_path: Path) -> None:
+    def changing() -> list[Any]:
+        data = Mirrored()
+        found = [drawn(Subset(data, range(2)), 1)]
+        for size in (5, 3, 5):
+            data.size = size
+            found.append(drawn(data, 2, sampler=range(ROWS)[::-1]))
+        return found
+
+    want = changing()
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        assert changing() == want
+
+
+pick = random.choice
+
+
+class Aliased(Buffering):
+    def load(self, index: int) -> Any:
+        return square(index if index < 12 else pick([1, 2]))
+
+
+class OfMethod(Buffering):
+    def __init__(self) -> None:
+        super().__init__()
+        self.byte = io.BytesIO(bytes(range(200))).read
+
+    def load(self, index: int) -> Any:
+        return square(index if index < 12 else self.byte(1)[0])
+
+
+@pytest.mark.parametrize("kind", [Aliased, OfMethod])
+def test_what_draws_or_streams_under_another_name_is_no_part(kind: Any, tmp_path: Path) -> None:
+    assert kind.load not in [part.function for part in constant_parts(kind())]
+    want = drawn(kind())
+    assert with_lever(kind(), tmp_path)[0] == want
+
+
+def test_views_of_one_array_are_aliases_and_empty_arrays_are_none() -> None:
+    wave = np.arange(9)
+    assert is_aliased((wave, wave[3:])) and is_aliased([torch.from_numpy(wave), {"a": wave}])
+    assert not is_aliased((np.zeros(0), np.zeros(0), torch.zeros(0), torch.zeros(0), wave, 1, 1, "a", "a"))
+    assert shares((wave, 1), (wave[:2], 1)) and not shares([wave], [wave.copy()])
+    inner: list[int] = []
+    assert is_aliased([inner, inner]) and shares((inner,), (inner,)) and not shares((1, "a"), (1, "a"))
 
 
 class Settings(dict[str, Any]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotlap.lever.catalog import loader_workers
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
 
@@ -19,7 +20,7 @@ FEEDERS = ("loader-workers", "background-fetch")
 """Levers that do a sample's work beside the step: when a cache has taken the work away, sending the samples remains."""
 
 
-HERE = Move("loader-workers", {"workers": 0, "prefetch": None, "torch_threads": None}, "distribution")
+HERE = Move(loader_workers.ID, dict(loader_workers.NONE), "distribution")
 """Takes the script's own workers away."""
 WHOLE = "cache-sample"
 """Leaves little of a sample's work: it is tried in the feeder's place first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Callable
@@ -61,6 +62,7 @@ class KeptParts:
         """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
         self._process = os.urandom(8).hex()
         """Another that uses the same folder may number other objects so."""
+        self._numbers = itertools.count()
 
     def keep(self, dataset: Any) -> bool:
         """Put a stand-in before each part of the samples of ``dataset``. Whether there are any. Counts no change."""
@@ -72,8 +74,7 @@ class KeptParts:
                 self._target.replace(part.owner, part.name, _stand_in(part, memories, self.fetching))
                 self._target.changed(-1)
             if id(part.holder) not in memories and len(memories) < OBJECTS:
-                name = f"{self._process}|{len(self._known)}|{len(memories)}"
-                memories[id(part.holder)] = _Memory(part, name, self)
+                memories[id(part.holder)] = _Memory(part, f"{self._process}|{next(self._numbers)}", self)
         if found:
             self.fetching.watch(self._target, self._look)
         return bool(found)
@@ -128,13 +129,11 @@ class _Memory:
         if self._pid != os.getpid():
             self._begin()
         given = _word([list(args[self._skip :]), sorted(kwargs.items())]) if self._on else None
-        if given is None:
+        if given is None or (self._witness is not None and not self._witness.stands()):
             return self._function(*args, **kwargs)
         if self._proofs < PROOFS:
             is_main = threading.current_thread() is threading.main_thread()
             return self._prove(given, args, kwargs) if is_main else self._function(*args, **kwargs)
-        if self._witness is None or not self._witness.stands():
-            return self._function(*args, **kwargs)
         key = f"{self._name}|{self._state}|{given}"
         found = kept(self._keeping.cache, key)
         if found is None:

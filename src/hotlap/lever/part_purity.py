@@ -16,11 +16,11 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from pathlib import PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
-from hotlap.lever.users_code import names_in
+from hotlap.lever.users_code import codes_in, names_in
 
 __all__ = ["Reading"]
 
@@ -61,7 +61,7 @@ class Reading:
         try:
             if holder is not None and (not hasattr(holder, "__dict__") or hasattr(type(holder), "__getattr__")):
                 raise _Changing("its object's attributes cannot be watched")
-            self._follow(function, holder)
+            self._follow(function)
             self._until_all_is_read()
         except (_Changing, RecursionError) as err:
             self.reason = str(err) or "its parts lie too deep to follow"
@@ -99,12 +99,12 @@ class Reading:
             for method in (name, *_CALLED):
                 self._method(thing, method)
         for module in list(self._modules):
-            self._global(vars(module), name, watch=True)
+            self._global(vars(module), name)
         for kind in list(self._classes):
             for method in (name, *_CALLED, *_MADE_BY):
                 found = getattr(kind, method, None)
                 if isinstance(found, FunctionType):
-                    self._follow(found, None, makes=method in _MADE_BY)
+                    self._follow(found, makes=method in _MADE_BY)
 
     def _method(self, thing: Any, name: str) -> None:
         for kind in type(thing).__mro__:
@@ -112,15 +112,17 @@ class Reading:
                 found = vars(kind)[name]
                 found = getattr(found, "fget", None) or getattr(found, "__func__", None) or found
                 if isinstance(found, FunctionType):
-                    self._follow(getattr(found, IN_PLACE_OF, found), thing)
+                    self._follow(getattr(found, IN_PLACE_OF, found))
                 elif kind is not object and not callable(found) and not hasattr(type(found), "__get__"):
                     self._hold(found)
 
-    def _follow(self, function: FunctionType, owner: Any, makes: bool = False) -> None:
+    def _follow(self, function: FunctionType, makes: bool = False) -> None:
+        if draws_by_name(function.__name__):  # whatever name it goes by here
+            raise _Changing(f"it uses {function.__name__}")
         if function.__code__ in self._seen or is_library(function):
             return
         self._seen.add(function.__code__)
-        for code in _codes(function.__code__):
+        for code in codes_in(function.__code__):
             for instruction in dis.get_instructions(code):
                 stores = instruction.opname in ("STORE_ATTR", "DELETE_ATTR") and not makes
                 if stores or instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
@@ -129,17 +131,21 @@ class Reading:
             if draws_by_name(name) or _EFFECTS.match(name):
                 raise _Changing(f"{function.__name__} uses {name}")
             self._names.add(name)
-            self._global(function.__globals__, name, watch=True)
+            self._global(function.__globals__, name)
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         for value in [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
             self._hold(value)
 
-    def _global(self, names: dict[str, Any], name: str, watch: bool) -> None:
+    def _global(self, names: dict[str, Any], name: str) -> None:
         value = names.get(name, _MISSING)
-        if value is _MISSING:
-            return
+        if value is not _MISSING and not self._is_code(value):
+            self._hold(value)
+            self._globals[id(names), name] = names, name
+
+    def _is_code(self, value: Any) -> bool:
+        """Whether it is a function, a class or a module: its code is read, where it is none of a library's."""
         if isinstance(value, FunctionType):
-            self._follow(getattr(value, IN_PLACE_OF, value), None)
+            self._follow(getattr(value, IN_PLACE_OF, value))
         elif isinstance(value, type):
             if not _is_installed(value.__module__) and value not in self._classes:
                 self._classes.append(value)
@@ -149,22 +155,28 @@ class Reading:
                 self._modules.append(value)
                 self._seen.add(value.__name__)
         else:
-            self._hold(value)
-            self._globals[id(names), name] = names, name
+            return False
+        return True
 
     def _hold(self, value: Any) -> None:
         """A value that is read: it must be one that can be watched."""
         kind: Any = type(value)
-        if kind in _PLAIN or isinstance(value, PurePath | re.Pattern | struct.Struct | BuiltinFunctionType | enum.Enum):
+        if (
+            kind in _PLAIN
+            or isinstance(value, PurePath | re.Pattern | struct.Struct | enum.Enum)
+            or self._is_code(value)
+        ):
             return
         if any(kind.__module__.partition(".")[0] == module and kind.__name__ == name for module, name in _NUMBERS):
             if getattr(getattr(value, "dtype", None), "hasobject", False):
                 self._hold(value.ravel().tolist())
             return
-        if isinstance(value, FunctionType | type | ModuleType):
-            self._global({"": value}, "", watch=False)
-        elif isinstance(value, MethodType):
+        if isinstance(value, MethodType):
             self._hold(value.__func__)
+            self._hold(value.__self__)
+        elif isinstance(value, BuiltinFunctionType):  # a library's, or a method of an object: of an iterator, a file
+            if draws_by_name(value.__name__):
+                raise _Changing(f"it uses {value.__name__}")
             self._hold(value.__self__)
         elif isinstance(value, functools.partial):
             self._hold([value.func, *value.args, *value.keywords.values()])
@@ -200,13 +212,6 @@ class Reading:
             raise _Changing("it reads more than can be followed")
         for held in list(vars(value).values()):
             self._hold(held)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from _codes(const)
 
 
 def _is_installed(module: str) -> bool:

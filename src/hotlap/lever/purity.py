@@ -9,8 +9,10 @@ import random
 import re
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
+
+from hotlap.lever.users_code import codes_in
 
 __all__ = ["IN_PLACE_OF", "draws_by_name", "impure_reason", "is_library", "is_library_name"]
 
@@ -86,13 +88,6 @@ def is_library(function: Any) -> bool:
     return is_library_name(name) and "transforms" not in name
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _codes(const)
-
-
 def _method(function: types.FunctionType, owner: Any, seen: set[Any], depth: int) -> str | None:
     key = id(function), type(owner)  # what self.something is there is the class' affair
     if key in seen or is_library(function):
@@ -100,7 +95,7 @@ def _method(function: types.FunctionType, owner: Any, seen: set[Any], depth: int
     seen.add(key)
     if depth > _DEPTH:
         return "its code is too deep to follow"
-    for code in _codes(function.__code__):
+    for code in codes_in(function.__code__):
         for instruction in dis.get_instructions(code):
             if instruction.opname in ("STORE_ATTR", "STORE_GLOBAL", "DELETE_ATTR"):
                 return f"{function.__name__} stores state ({instruction.argval})"

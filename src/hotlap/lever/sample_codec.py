@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import io
+import itertools
 import pickle
 import struct
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 __all__ = ["copied", "is_aliased", "pack", "same_bits", "shares", "unpack"]
@@ -84,39 +86,35 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def shares(a: Any, b: Any) -> bool:
-    """Whether anything that can be changed lies in both of two equal values that :func:`pack` takes."""
-    if type(a) is not type(b) or type(a) in _PLAIN:
-        return False
-    if isinstance(a, tuple | list):
-        return (a is b and type(a) is list) or any(map(shares, a, b))
-    if isinstance(a, dict):
-        return a is b or any(shares(held, b.get(name)) for name, held in a.items())
-    left, right = _place(a), _place(b)
-    return a is b or (left is not None and left == right and a.nbytes > 0)
+    """Whether anything that can be changed lies in both of two values that :func:`pack` takes, neither aliased."""
+    return _meet([*_spans(a), *_spans(b)])
 
 
 def is_aliased(value: Any) -> bool:
     """Whether the same thing that can be changed lies twice in a value that :func:`pack` takes: a copy has two."""
-    places: list[int] = []
-
-    def look(part: Any) -> None:
-        if isinstance(part, tuple | list | dict):
-            places.append(id(part)) if not isinstance(part, tuple) else None
-            for inner in part.values() if isinstance(part, dict) else part:
-                look(inner)
-        elif type(part) not in _PLAIN:
-            place = _place(part)
-            places.append(id(part) if place is None else place)
-
-    look(value)
-    return len(places) > len(set(places))
+    return _meet(list(_spans(value)))
 
 
-def _place(value: Any) -> int | None:
-    """Where the numbers of a tensor or an array lie; None for an image."""
-    if hasattr(value, "data_ptr"):
-        return int(value.data_ptr())
-    return int(value.ctypes.data) if hasattr(value, "ctypes") else None
+def _meet(spans: list[tuple[int, int]]) -> bool:
+    spans.sort()
+    return any(end > begin for (_, end), (begin, _) in itertools.pairwise(spans))
+
+
+def _spans(value: Any) -> Iterator[tuple[int, int]]:
+    """Where everything in it that can be changed lies: the numbers of tensors and arrays, and other objects."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return
+    if kind in (tuple, list, dict):
+        if kind is not tuple:
+            yield id(value), id(value) + 1
+        for part in value.values() if kind is dict else value:
+            yield from _spans(part)
+    elif not hasattr(value, "nbytes"):  # an image
+        yield id(value), id(value) + 1
+    else:
+        begin = int(value.data_ptr() if hasattr(value, "data_ptr") else value.ctypes.data)
+        yield begin, begin + int(value.nbytes)
 
 
 def _flatten(value: Any, buffers: list[Any]) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any, TypeGuard
 
-__all__ = ["ALONE", "ModuleNames", "is_users", "names_in"]
+__all__ = ["ALONE", "ModuleNames", "codes_in", "is_users", "names_in"]
 
 ALONE = 2
 """References to a function that nothing but its module's names holds, while they are counted."""
@@ -26,9 +26,15 @@ class ModuleNames:
         object.__setattr__(self, "__dict__", names)
 
 
-def names_in(code: CodeType) -> Iterator[str]:
-    """Names of attributes and globals that the code, or a function inside it, uses."""
-    yield from code.co_names
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """The code, and that of the functions inside it."""
+    yield code
     for const in code.co_consts:
         if isinstance(const, CodeType):
-            yield from names_in(const)
+            yield from codes_in(const)
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """Names of attributes and globals that the code, or a function inside it, uses."""
+    for one in codes_in(code):
+        yield from one.co_names

@@ -46,7 +46,7 @@ PRESERVES = "distribution"
 CONFLICTS = ("background-fetch",)
 NUMERIC = False
 
-_NONE: Setting = {"workers": 0, "prefetch": None, "torch_threads": None}
+NONE: Setting = {"workers": 0, "prefetch": None, "torch_threads": None}
 RULES = {
     "workers": Rule(int, 0, 256),
     "prefetch": Rule(int, 1, 64, optional=True),
@@ -67,7 +67,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
     if loader.iterable:
         return Refusal("The dataset is an IterableDataset: each worker would yield all of it.")
     if finding.cause == "needless-workers":
-        return [dict(_NONE)]
+        return [dict(NONE)]
     cores = max(machine.cores // max(findings.script.world_size, 1), 1)
     on_cpu = findings.script.device == "cpu"
     if cores == 1 and on_cpu and loader.num_workers == 0:
@@ -85,7 +85,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
             if setting not in found and (workers != loader.num_workers or torch_threads is not None):
                 found.append(setting)
     if loader.num_workers > 0:
-        found.append(dict(_NONE))
+        found.append(dict(NONE))
     gains = {id(s): gain(finding, findings, s) for s in found}
     return sorted(found, key=lambda s: -(gains[id(s)].low_s + gains[id(s)].high_s))[:4]
 
