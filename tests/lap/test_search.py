@@ -275,6 +275,13 @@ def test_workers_that_the_user_or_their_loader_keeps_stay(monkeypatch: pytest.Mo
     assert len(state.trials) == (1 if "skip" in said else 2)
 
 
+def test_why_a_plan_that_paid_is_not_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
+    nobody: frozenset[str] = frozenset()
+    state, _ = searched(monkeypatch, {"cache-sample": [CERTAIN, NONE]}, own_workers=16, held=nobody)
+    assert not state.moves and state.results[0].reason.endswith(", but the script's loader keeps its workers")
+
+
 def test_the_better_of_two_ways_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)
     found = {"cache-decode": [UNCERTAIN, NONE, CERTAIN], "without-loader-workers": [NONE]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hotlap.lap.baseline import Baseline, check_baseline
 from hotlap.lap.best_guess import is_worth_a_proof
-from hotlap.lap.caches import HERE, REPLAY_BATCHES, loaded_here, needs_replay, relieved, warm_steps, ways
+from hotlap.lap.caches import HERE, REPLAY_BATCHES, WHOLE, loaded_here, needs_replay, relieved, warm_steps, ways
 from hotlap.lap.earned_back import earned_back
 from hotlap.lap.headroom import too_full
 from hotlap.lap.incumbent import Guess, Search, is_here, keep, load_here
@@ -12,8 +12,9 @@ from hotlap.lap.knobs import keep_move
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.lap.without import try_without
+from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
-from hotlap.plan.match import Candidate, as_move, canonical
+from hotlap.plan.match import Candidate, as_move, canonical, wanted
 from hotlap.records.plan import Move
 from hotlap.records.trials import OF_BASELINE, TOO_FEW, LeverResult, Trial
 from hotlap.report import units
@@ -31,7 +32,8 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
     did not pay: samples from memory may be loaded best by the training itself, or by its workers."""
     key = (candidate.lever, canonical(candidate.setting))
     state.tried.add(key)
-    may = _may_take_workers(session)
+    options = session.options
+    may = wanted(levers()[HERE.lever], options.allow, options.only, options.skip)
     found = ways(state.moves, as_move(candidate), baseline.findings, may)
     told: list[tuple[Trial, LeverResult]] = []
     for moves in found:
@@ -40,8 +42,7 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
         if result.kept or session.left_s(state.until) < most_s / 3:
             break
         if moves is not found[-1]:
-            beside = all(move in moves for move in state.moves) and HERE not in moves[len(state.moves) :]
-            how = "beside the step" if beside else "loaded by the training itself"
+            how = "loaded by the training itself" if candidate.lever == WHOLE else "beside the step"
             session.listener.line(f"  {candidate.lever}, {how}  {result.reason}")
     if not result.kept:
         trial, result = max(told, key=lambda one: one[0].interval.ratio if one[0].interval is not None else 0.0)
@@ -57,13 +58,6 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
     if len(found) > 1 and here is not None and seconds >= most_s / 3:
         feeder = relieved(state.moves, candidate.lever) or HERE
         try_without(session, baseline, state, feeder, seconds, f"it paid, and with {candidate.lever}", here)
-
-
-def _may_take_workers(session: Session) -> bool:
-    """Whether the user lets a plan take the script's own workers away."""
-    options = session.options
-    wanted = not options.only or HERE.lever in options.only
-    return wanted and HERE.lever not in options.skip and HERE.preserves in options.allow
 
 
 def _trial(
@@ -87,8 +81,9 @@ def _trial(
     _check_first(state, question, trial)
     choice = choose(trial)
     full = too_full(session, state.incumbent, arm)
-    kept = choice.kept and full is None and is_here(state, moves, arm)
-    reason = f"{choice.reason}, but {full}" if choice.kept and full else choice.reason
+    against = full if is_here(state, moves, arm) else "the script's loader keeps its workers"
+    kept = choice.kept and against is None
+    reason = f"{choice.reason}, but {against}" if choice.kept and against else choice.reason
     if kept:
         assert trial.interval is not None
         ratio = trial.interval.ratio

@@ -14,7 +14,7 @@ from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
 from hotlap.records.plan import KNOB, Move
 
-__all__ = ["Candidate", "Tried", "as_move", "blocked", "candidates", "canonical", "refusals"]
+__all__ = ["Candidate", "Tried", "as_move", "blocked", "candidates", "canonical", "refusals", "wanted"]
 
 Tried = AbstractSet[tuple[str, str]]
 """Pairs of lever id and :func:`canonical` setting."""
@@ -64,7 +64,7 @@ def candidates(
     """
     found = []
     for lever in levers().values():
-        if not _wanted(lever, allow, only, skip) or blocked(lever, done):
+        if not wanted(lever, allow, only, skip) or blocked(lever, done):
             continue
         finding = lever.evidence(findings)
         if finding is None:
@@ -107,7 +107,8 @@ def refusals(
 _WORDS = {"bits": "code path", "maths": "rounding", "distribution": "random draws", "goal": "training itself"}
 
 
-def _wanted(lever: Lever, allow: AbstractSet[str], only: AbstractSet[str], skip: AbstractSet[str]) -> bool:
+def wanted(lever: Lever, allow: AbstractSet[str], only: AbstractSet[str], skip: AbstractSet[str]) -> bool:
+    """Whether the user lets the lever be tried at all."""
     return lever.PRESERVES in allow and lever.ID not in skip and (not only or lever.ID in only)
 
 
