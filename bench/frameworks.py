@@ -36,9 +36,9 @@ def keep(framework: Framework, id: str, cell: Cell) -> None:
     """Put one cell beside those that were saved before; levers that are no more go."""
     path = FOLDER / f"{NAME}.json"
     figures: dict[str, Any] = json.loads(path.read_text())["figures"] if path.exists() else {}
-    versions = {**figures.get("versions", {}), framework.name: f"{framework.package} {version(framework.package)}"}
     rows = {known: dict(figures.get("levers", {}).get(known, {})) for known in levers()}
-    rows[id][framework.name] = asdict(cell)
+    rows[id][framework.name] = asdict(cell) | {"version": f"{framework.package} {version(framework.package)}"}
+    versions = figures.get("versions", {}) | {framework.name: told_versions(figures, rows, framework.name)}
     order = [f.name for f in FRAMEWORKS]
     save(
         NAME,
@@ -47,6 +47,13 @@ def keep(framework: Framework, id: str, cell: Cell) -> None:
             "levers": {known: {n: row[n] for n in order if n in row} for known, row in rows.items() if row},
         },
     )
+
+
+def told_versions(figures: dict[str, Any], rows: dict[str, dict[str, Any]], name: str) -> str:
+    """All versions that a framework's cells are of: one lever alone may have been run anew."""
+    before = figures.get("versions", {}).get(name, "")
+    found = [row[name].get("version", before) for row in rows.values() if name in row]
+    return ", ".join(dict.fromkeys(one for said in found for one in said.split(", ") if one))
 
 
 def told(framework: Framework, id: str, cell: Cell, seconds: float) -> str:

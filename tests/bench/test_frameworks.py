@@ -96,3 +96,16 @@ def test_a_run_is_judged_by_its_records_losses_and_exit_code(
     rows = [[Mark("lever", "x", said, count) for said, count in marks]]
     cell = runs.verdict(lever, {}, runs.Run(0, LOSSES, ""), runs.Run(exit_code, losses, ""), rows)
     assert cell.state == state
+
+
+def test_a_lever_run_anew_alone_does_not_hide_the_versions_of_the_others(runs: ModuleType) -> None:
+    sys.path.insert(0, str(BENCH))
+    try:
+        told_versions = __import__("frameworks").told_versions
+    finally:
+        sys.path.remove(str(BENCH))
+    rows: dict[str, Any] = {"a": {"HF": {}}, "b": {"HF": {"version": "hf 2"}}, "c": {}}
+    assert told_versions({"versions": {"HF": "hf 1"}}, rows, "HF") == "hf 1, hf 2"
+    assert told_versions({"versions": {"HF": "hf 1, hf 2"}}, rows, "HF") == "hf 1, hf 2"
+    rows["a"]["HF"]["version"] = "hf 2"
+    assert told_versions({"versions": {"HF": "hf 1, hf 2"}}, rows, "HF") == "hf 2"
