@@ -105,6 +105,14 @@ def test_it_is_ahead_but_not_far() -> None:
     assert 3 <= len(drawn) <= 4
 
 
+def test_the_first_batch_is_drawn_where_it_is_asked_for() -> None:
+    """What proves itself by its first calls does so only where nothing else draws at the same time."""
+    drawn = (threading.current_thread().name for _ in range(3))
+    here = threading.current_thread().name
+    assert list(FetchAhead(drawn, 2).outer()) == [here, "hotlap-fetch-ahead", "hotlap-fetch-ahead"]
+    wait_for_end()
+
+
 def test_leaving_the_loop_ends_the_thread() -> None:
     for _ in FetchAhead(iter(range(10_000)), 2).outer():
         break

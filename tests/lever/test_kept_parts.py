@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from hotlap.lever.catalog import cache_sample
+from hotlap.lever.catalog import background_fetch, cache_sample
 from hotlap.lever.constant_parts import constant_parts
 from hotlap.lever.kept_parts import AGAIN, PATIENCE, PROOFS
 from hotlap.lever.sample_codec import copied, is_aliased, pack, shares, unpack
@@ -137,6 +137,16 @@ def test_workers_share_what_is_kept(tmp_path: Path) -> None:
         Mirrored(), tmp_path, num_workers=2, multiprocessing_context="fork", persistent_workers=True
     )
     assert [np.abs(b).sum() for b in found] == [np.abs(b).sum() for b in want] and target.changes == 1
+
+
+def test_parts_prove_themselves_where_a_thread_fetches_ahead(tmp_path: Path) -> None:
+    want = drawn(Mirrored())
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        background_fetch.apply(target, {"depth": 2})
+        CALLS.clear()
+        assert drawn(Mirrored()) == want
+    assert len(CALLS) < 2 * ROWS
 
 
 def test_by_hand_the_scripts_own_code_runs(tmp_path: Path) -> None:

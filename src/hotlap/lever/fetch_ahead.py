@@ -25,7 +25,9 @@ def _stop_all() -> None:
 class FetchAhead:
     """The thread and its queue. The loop holds :meth:`outer`; when that is dropped (``break``), the thread ends.
 
-    The thread starts with the first batch asked for, so that an iterator that is never read draws nothing.
+    The thread starts behind the first batch, which is drawn where it is asked for: nothing waits longer for it, an
+    iterator that is never read draws nothing, and what proves itself by its first calls can do so while nothing else
+    draws (a thread's draws and the model's share one random state).
     """
 
     def __init__(self, iterator: Iterator[Any], depth: int) -> None:
@@ -48,12 +50,12 @@ class FetchAhead:
 
     def next(self) -> Any:
         """The next batch; raises what the iterator raised, in its place."""
-        if self._thread is None and not self._ended:
-            self._start()
         if self._ended:
             raise StopIteration
-        kind, value = self._queue.get()
+        kind, value = self._draw() if self._thread is None else self._queue.get()
         if kind == _DATA:
+            if self._thread is None:
+                self._start()
             return value
         if kind == _ERROR:
             raise value
