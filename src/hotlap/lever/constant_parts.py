@@ -41,9 +41,16 @@ def constant_parts(dataset: Any) -> list[Part]:
     seen: set[Any] = set()
     left: list[tuple[Any, FunctionType]] = []
     for name in _DRAWN_BY:
-        method = getattr(type(dataset), name, None)
+        owner = next((kind for kind in type(dataset).__mro__ if name in vars(kind)), None)
+        method = vars(owner)[name] if owner is not None else None
         method = getattr(method, IN_PLACE_OF, method)
-        if is_users(method):
+        if not is_users(method):
+            continue
+        reading = Reading(method, dataset)
+        whole = name == "__getitem__" and reading.reason is None
+        if whole and reading.opens():  # a file, in each worker: here no sample may be drawn to try
+            found.append(Part(owner, name, method, dataset, reading))
+        else:
             left.append((dataset, method))
     while left:
         holder, function = left.pop()

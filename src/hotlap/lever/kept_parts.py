@@ -8,7 +8,6 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from pathlib import PurePath
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +16,8 @@ from hotlap.lever.contents import Contents
 from hotlap.lever.contract import Target
 from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.file_cache import FileCache
+from hotlap.lever.part_purity import Reading
+from hotlap.lever.plain_word import plain_word
 from hotlap.lever.purity import IN_PLACE_OF
 from hotlap.lever.random_state import put_back, random_states
 from hotlap.lever.readers import kept, through
@@ -44,9 +45,8 @@ LEAST_GIVEN_FRAC = 0.1
 """Of all results until then; a share that stays smaller than this saves nothing."""
 OBJECTS = 16
 """Objects of one class whose results are kept: others are made in passing."""
-LONGEST_TEXT, MOST_VALUES = 1024, 16
-"""Of arguments: characters, and values in a list."""
-_PLAIN = frozenset((int, float, str, bool, type(None)))
+OPENINGS = 16
+"""Calls that may open something, in each process, before it counts as what every call does."""
 
 
 class KeptParts:
@@ -115,6 +115,10 @@ class _Memory:
         """In this process nothing is proved yet: what it reads may be other than when another process began."""
         self._pid = os.getpid()
         self._state = ""
+        self._reading = self._part.reading
+        self._openings = 0
+        self._opened: tuple[bytes, Contents] | None = None
+        """What it was before it opened anything, and has become by that."""
         self._witness: Witness | None = None
         self._spent_s = self._copied_s = 0.0
         self._proofs = self._given = self._computed = 0
@@ -128,7 +132,7 @@ class _Memory:
         """A call of the loader's."""
         if self._pid != os.getpid():
             self._begin()
-        given = _word([list(args[self._skip :]), sorted(kwargs.items())]) if self._on else None
+        given = plain_word([list(args[self._skip :]), sorted(kwargs.items())]) if self._on else None
         if given is None or (self._witness is not None and not self._witness.stands()):
             return self._function(*args, **kwargs)
         if self._proofs < PROOFS:
@@ -152,7 +156,7 @@ class _Memory:
     def _prove(self, given: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it, and once more where that has changed nothing. What is not as it should be ends the keeping, never
         the call."""
-        states, before = random_states(), self._contents()
+        states, before, opens = random_states(), self._contents(), self._opens()
         spare = functools.partial(self._function, *args[: self._skip], *copy.deepcopy(args[self._skip :]))
         spare = functools.partial(spare, **copy.deepcopy(kwargs))
         value = self._function(*args, **kwargs)
@@ -161,7 +165,13 @@ class _Memory:
             self._stop("reads more than can be watched")
         elif random_states() != states:
             self._stop("draws at random")
-        elif not now.same_as(before) or _word([list(args[self._skip :]), sorted(kwargs.items())]) != given:
+        elif opens:
+            self._openings += 1
+            self._opened = before.digest() if self._opened is None else self._opened[0], now
+            if self._openings > OPENINGS:
+                self._stop("opens something in every call")
+            return value
+        elif not now.same_as(before) or plain_word([list(args[self._skip :]), sorted(kwargs.items())]) != given:
             self._stop("changes what it reads or is given")
         elif pack(value) is None or is_aliased(value):
             self._stop("gives what cannot be kept")
@@ -188,8 +198,7 @@ class _Memory:
             elif shares(value, other):
                 self._stop("keeps its results itself")
             elif self._witness is None:
-                self._state = before.digest().hex()
-                self._witness = Witness(None, again, self._part.reading.values)
+                self._begin_to_keep(before, again)
         except Exception as err:  # the script's own call has succeeded
             self._stop(f"failed when it was called again ({type(err).__name__})")
         if random_states() != states:
@@ -200,10 +209,28 @@ class _Memory:
             if self._on:
                 self._keeping.used()
 
+    def _begin_to_keep(self, before: Contents, again: Callable[[], Any]) -> None:
+        """With all open that it opens: what that is, is looked at like everything else that it reads."""
+        self._reading = Reading(self._function, self._part.holder)
+        if self._reading.reason is not None:
+            self._stop(f"may change: {self._reading.reason}")
+            return
+        is_settled = self._opened is not None and before.same_as(self._opened[1])
+        # others that a fork of the same process opens for itself give the same
+        self._state = (self._opened[0] if self._opened is not None and is_settled else before.digest()).hex()
+        self._witness = Witness(None, again, self._reading.values)
+
+    def _opens(self) -> bool:
+        """Whether the next call opens something."""
+        try:
+            return not self._reading.is_open()
+        except Exception:  # the script's own question; if it raises in the call as well, the script hears it there
+            return True
+
     def _contents(self) -> Contents | None:
         begun = perf_counter()
         try:
-            found = Contents(*self._part.reading.values())
+            found = Contents(*self._reading.values())
         except Exception:  # Unwatched, or an attribute of the user's that raises
             return None
         return found if perf_counter() - begun < LONGEST_LOOK_S else None
@@ -211,18 +238,3 @@ class _Memory:
     def _stop(self, why: str) -> None:
         self._on = False
         self._keeping.unfit(f"{self._function.__name__} {why}")
-
-
-def _word(value: Any) -> str | None:
-    """A plain value, or a short list or tuple of them, as text that no other has; None for anything else."""
-    kind = type(value)
-    if kind is tuple or kind is list:
-        words = [_word(part) for part in value] if len(value) <= MOST_VALUES else [None]
-        return None if None in words else f"{kind.__name__}({', '.join(map(str, words))})"
-    if isinstance(value, PurePath):
-        return f"{kind.__name__} {str(value)!r}"
-    is_number = kind.__module__ == "numpy" and hasattr(value, "item") and value.ndim == 0
-    plain = value.item() if is_number else value
-    if type(plain) not in _PLAIN or (type(plain) is str and len(plain) > LONGEST_TEXT):
-        return None
-    return f"{kind.__name__} {plain!r}"

@@ -14,11 +14,12 @@ import re
 import struct
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from hotlap.lever.lazy_opening import Settled, is_archive, settled
 from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
 from hotlap.lever.users_code import codes_in, names_in
 
@@ -27,7 +28,7 @@ __all__ = ["Reading"]
 _EFFECTS = re.compile(
     r"(?i)^_*(print.*|warn.*|write.*|save.*|imwrite|dump.*|next|mkdir|makedirs|unlink|rmtree|to_csv|to_file|tofile|put|send"
     r"|log_.*|logger|logging|stdout|stderr|setattr|delattr|getattr|vars|globals|locals|eval|exec|__dict__|input|system"
-    r"|popen|run|check_output|lru_cache|get_worker_info|current_process|getpid)$"
+    r"|popen|run|check_output|lru_cache|get_worker_info|current_process|getpid|lseek)$"
 )
 """What is said or done beside the result, and ways to what no name tells."""
 _MOST_SEEN, _DEEP = 2000, 6
@@ -50,10 +51,13 @@ class Reading:
 
     def __init__(self, function: FunctionType, holder: Any) -> None:
         self._holder = holder
+        self._own: dict[str, Any] = getattr(holder, "__dict__", {})
         self._names: set[str] = set()
         self._seen: set[Any] = set()
-        self._objects: dict[type, Any] = {}
-        """One of each class that is held."""
+        self._objects: dict[type, list[Any]] = {}
+        """That are held, by class: their methods are followed."""
+        self._tests: list[tuple[type, Callable[[Any], Any]]] = []
+        """Of the objects of a class: whether one has something to open still."""
         self._modules: list[ModuleType] = []
         self._classes: list[type] = []
         self._globals: dict[tuple[int, str], tuple[dict[str, Any], str]] = {}
@@ -61,10 +65,19 @@ class Reading:
         try:
             if holder is not None and (not hasattr(holder, "__dict__") or hasattr(type(holder), "__getattr__")):
                 raise _Changing("its object's attributes cannot be watched")
-            self._follow(function)
+            self._follow(function, of=None if holder is None else type(holder))
             self._until_all_is_read()
         except (_Changing, RecursionError) as err:
             self.reason = str(err) or "its parts lie too deep to follow"
+
+    def opens(self) -> bool:
+        """Whether it opens something at its first call, and keeps it."""
+        return bool(self._tests)
+
+    def is_open(self) -> bool:
+        """Whether all that it opens is open. May raise what the script's own question would."""
+        things = {**self._objects, type(self._holder): [*self._objects.get(type(self._holder), ()), self._holder]}
+        return not any(test(thing) for kind, test in self._tests for thing in things[kind])
 
     def values(self) -> list[Any]:
         """What it may read beside its arguments, as it is now."""
@@ -73,9 +86,9 @@ class Reading:
     def _own_values(self) -> Iterator[Any]:
         if self._holder is None:
             return
-        own, kinds = vars(self._holder), [vars(kind) for kind in type(self._holder).__mro__]
+        kinds = [vars(kind) for kind in type(self._holder).__mro__]
         for name in self._sorted:
-            value = own.get(name, _MISSING)
+            value = self._own.get(name, _MISSING)
             yield next((k[name] for k in kinds if name in k), None) if value is _MISSING else value
 
     @functools.cached_property
@@ -93,11 +106,11 @@ class Reading:
         """Everything that the name may stand for."""
         if self._holder is not None:
             self._method(self._holder, name)
-            if name in vars(self._holder):
-                self._hold(vars(self._holder)[name])
-        for thing in list(self._objects.values()):
+            if name in self._own:
+                self._hold(self._own[name])
+        for things in list(self._objects.values()):
             for method in (name, *_CALLED):
-                self._method(thing, method)
+                self._method(things[0], method)
         for module in list(self._modules):
             self._global(vars(module), name)
         for kind in list(self._classes):
@@ -110,24 +123,41 @@ class Reading:
         for kind in type(thing).__mro__:
             if name in vars(kind):
                 found = vars(kind)[name]
+                if isinstance(found, functools.cached_property):
+                    self._once(thing, name, found)
+                    return
+                of = type(thing) if isinstance(found, FunctionType | property) else None
                 found = getattr(found, "fget", None) or getattr(found, "__func__", None) or found
                 if isinstance(found, FunctionType):
-                    self._follow(getattr(found, IN_PLACE_OF, found))
+                    self._follow(getattr(found, IN_PLACE_OF, found), of=of)
                 elif kind is not object and not callable(found) and not hasattr(type(found), "__get__"):
                     self._hold(found)
 
-    def _follow(self, function: FunctionType, makes: bool = False) -> None:
+    def _once(self, thing: Any, name: str, found: Any) -> None:
+        """What it gives at its first use is kept from then on."""
+        if (type(thing), found) not in self._seen:
+            self._seen.add((type(thing), found))
+            self._tests.append((type(thing), lambda thing: name not in vars(thing)))
+
+    def _follow(self, function: FunctionType, makes: bool = False, of: type | None = None) -> None:
+        """``of``: the class whose method it is."""
         if draws_by_name(function.__name__):  # whatever name it goes by here
             raise _Changing(f"it uses {function.__name__}")
-        if function.__code__ in self._seen or is_library(function):
+        if (function.__code__, of) in self._seen or is_library(function):
             return
-        self._seen.add(function.__code__)
-        for code in codes_in(function.__code__):
+        self._seen.add((function.__code__, of))
+        own = Settled(function.__code__)
+        if of is not None:
+            own = settled(function)
+            self._tests += [(of, test) for test in own.tests]
+            openers = [found for name in own.openers if isinstance(found := getattr(of, name, None), FunctionType)]
+            self._names |= {n for opener in openers for n in names_in(opener.__code__)} & self._own.keys()
+        for code in codes_in(own.code):
             for instruction in dis.get_instructions(code):
                 stores = instruction.opname in ("STORE_ATTR", "DELETE_ATTR") and not makes
                 if stores or instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                     raise _Changing(f"{function.__name__} stores state ({instruction.argval})")
-        for name in names_in(function.__code__):
+        for name in names_in(own.code):
             if draws_by_name(name) or _EFFECTS.match(name):
                 raise _Changing(f"{function.__name__} uses {name}")
             self._names.add(name)
@@ -199,6 +229,8 @@ class Reading:
             found = [inner for part in rest for inner in part]
 
     def _hold_object(self, value: Any, kind: Any) -> None:
+        if is_archive(value):
+            return
         unseen = isinstance(value, random.Random | logging.Logger | dict | list | tuple | set | frozenset | deque)
         if unseen or not hasattr(value, "__dict__"):
             raise _Changing(f"it uses a {kind.__name__}")
@@ -206,7 +238,7 @@ class Reading:
             raise _Changing(f"it uses a {kind.__name__}")
         if id(value) in self._seen or value is self._holder:
             return
-        self._objects.setdefault(kind, value)
+        self._objects.setdefault(kind, []).append(value)
         self._seen.add(id(value))
         if len(self._seen) > _MOST_SEEN:
             raise _Changing("it reads more than can be followed")

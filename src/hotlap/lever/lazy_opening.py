@@ -1,0 +1,200 @@
+"""Methods that open something at their first use, and keep it: ``if self.file is None: self.file = open(self.path)``.
+
+With everything open, such a function stores nothing any more: it can be read, and spared, like one that never did.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+__all__ = ["Settled", "is_archive", "settled"]
+
+_OF_THE_PROCESS = ("getpid", "os.getpid")
+_OF_ITS_OBJECT = ("hasattr", "getattr")
+_ELSEWHERE = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A function as it is once nothing is left to open."""
+
+    code: CodeType
+    """Without the blocks that open. What they read and store of their object is still named."""
+    tests: tuple[Callable[[Any], Any], ...] = ()
+    """Of its object: whether the next call opens something. May raise whatever the script's own test would."""
+    openers: frozenset[str] = frozenset()
+    """Methods of its object that these blocks call."""
+
+
+def settled(function: FunctionType) -> Settled:
+    """The method ``function``; its own code where it opens nothing, or where its source cannot be found.
+
+    A block opens if its condition knows the object and the process alone, if it gives no value to the rest of the
+    function, and if it stores an attribute of the object or calls a method of it.
+    """
+    as_it_is = Settled(function.__code__)
+    tree = _tree_of(function)
+    if tree is None or not (given := [*tree.args.posonlyargs, *tree.args.args]):
+        return as_it_is
+    without = _Without(tree, given[0].arg, function)
+    without.generic_visit(tree)
+    code = _compiled(tree, function) if without.tests else None
+    if code is None:
+        return as_it_is
+    tests = (_asked(test, given[0].arg, function) for test in without.tests)
+    return Settled(code, tuple(test for test in tests if test is not None), frozenset(without.openers))
+
+
+def is_archive(value: Any) -> bool:
+    """Whether it is open for reading alone, gives the same for the same question, and has no place that moves: HDF5 (a
+    file or a part of it), LMDB, a zip."""
+    kind = type(value)
+    library = kind.__module__.partition(".")[0]
+    if library == "h5py" and hasattr(value, "file"):
+        return bool(value.file.mode == "r")
+    if library == "zipfile":
+        return getattr(value, "mode", None) == "r"
+    if kind.__name__ == "Environment" and hasattr(value, "readers") and hasattr(value, "flags"):
+        return bool(value.flags()["readonly"])
+    return kind.__name__ == "Transaction" and hasattr(value, "stat") and hasattr(value, "cursor")
+
+
+def _tree_of(function: FunctionType) -> ast.FunctionDef | None:
+    """None where its source is not what runs: edited since, or not to be had."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    tree.decorator_list = []
+    again = _compiled(tree, function)
+    return tree if again is not None and _marks(again) == _marks(function.__code__) else None
+
+
+def _marks(code: CodeType) -> list[Any]:
+    """What differs between two codes that do different things. A name that the module has imported is asked for
+    attributes in another way than one of which nothing is known, which a method alone is compiled with."""
+    does = [i.opname.replace("LOAD_METHOD", "LOAD_ATTR") for i in dis.get_instructions(code)]
+    return [code.co_names, code.co_varnames, *does]
+
+
+def _compiled(tree: ast.FunctionDef, function: FunctionType) -> CodeType | None:
+    """The code of ``tree`` in a class of the name that the function's has: ``__names`` and ``super()`` are its."""
+    inside = function.__qualname__.rpartition(".")[0].rpartition(".")[2]
+    outer: list[ast.stmt] = [tree]
+    if inside.isidentifier():
+        outer = [ast.ClassDef(inside, bases=[], keywords=[], body=outer, decorator_list=[])]
+    module = ast.fix_missing_locations(ast.Module(outer, type_ignores=[]))
+    return _find(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), tree.name)
+
+
+def _find(code: CodeType, name: str) -> CodeType | None:
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            found = const if const.co_name == name else _find(const, name)
+            if found is not None:
+                return found
+    return None
+
+
+def _asked(test: ast.expr, own: str, function: FunctionType) -> Callable[[Any], Any] | None:
+    """``test`` as a function of the object that it calls ``own``."""
+    given = ast.arguments([], [ast.arg(own)], kwonlyargs=[], kw_defaults=[], defaults=[])
+    asks = ast.FunctionDef("asks", given, [ast.Return(test)], decorator_list=[])
+    code = _compiled(asks, function)
+    return None if code is None else FunctionType(code, function.__globals__)
+
+
+class _Without(ast.NodeTransformer):
+    """Takes the blocks away that open, and gathers their conditions."""
+
+    def __init__(self, tree: ast.FunctionDef, own: str, function: FunctionType) -> None:
+        self._own, self._function = own, function
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        self._names = [node.id for node in names]
+        self._is_kept = not any(node.id == own and not isinstance(node.ctx, ast.Load) for node in names)
+        self.tests: list[ast.expr] = []
+        self.openers: set[str] = set()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    visit_Lambda = visit_ClassDef = visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_If(self, node: ast.If) -> Any:
+        if not (self._is_of_the_object(node.test) and self._opens(node.body)):
+            return self.generic_visit(node)
+        self.tests.append(node.test)
+        self.openers.update(self._called(node.body))
+        named = sorted({name for part in [node.test, *node.body] for name in self._attributes(part)})
+        own = ast.Name(self._own, ast.Load())
+        kept: list[ast.stmt] = [ast.Expr(ast.Attribute(own, name, ast.Load())) for name in named]
+        return [*kept, *(self.visit(statement) for statement in node.orelse)]
+
+    def _is_of_the_object(self, test: ast.expr) -> bool:
+        return self._is_kept and any(self._attributes(test)) and self._tells(test)
+
+    def _tells(self, test: ast.expr) -> bool:
+        if isinstance(test, ast.BoolOp):
+            return all(map(self._tells, test.values))
+        if isinstance(test, ast.UnaryOp):
+            return self._tells(test.operand)
+        if isinstance(test, ast.Compare):
+            return all(map(self._tells, [test.left, *test.comparators]))
+        if isinstance(test, ast.Call):
+            called = ast.unparse(test.func)
+            return (called in _OF_THE_PROCESS and not test.args) or self._asked_name(test) is not None
+        return isinstance(test, ast.Constant) or self._is_own(test)
+
+    def _opens(self, body: list[ast.stmt]) -> bool:
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        if any(isinstance(node, _ELSEWHERE) for node in nodes):
+            return False
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        inside = [node.id for node in names]
+        given = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        given |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+        given |= {(node.asname or node.name).partition(".")[0] for node in nodes if isinstance(node, ast.alias)}
+        if any(inside.count(name) < self._names.count(name) for name in given):
+            return False  # the rest of the function has it too
+        known = {*self._function.__code__.co_varnames} - {self._own}
+        if known & set(inside) - given:
+            return False  # opens what an argument says
+        stores = any(isinstance(n, ast.Attribute) and self._is_own(n) and isinstance(n.ctx, ast.Store) for n in nodes)
+        return stores or any(self._called(body))
+
+    def _called(self, body: list[ast.stmt]) -> Iterator[str]:
+        """Methods of the object."""
+        for node in (node for statement in body for node in ast.walk(statement)):
+            if isinstance(node, ast.Call) and self._is_own(node.func):
+                yield node.func.attr  # type: ignore[attr-defined]
+
+    def _is_own(self, node: ast.AST) -> bool:
+        """An attribute of the object."""
+        return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self._own
+
+    def _asked_name(self, call: ast.Call) -> str | None:
+        """``name`` of ``hasattr(self, "name")``."""
+        if not (isinstance(call.func, ast.Name) and call.func.id in _OF_ITS_OBJECT and len(call.args) >= 2):
+            return None
+        thing, name = call.args[:2]
+        plain = isinstance(thing, ast.Name) and thing.id == self._own and isinstance(name, ast.Constant)
+        rest = all(isinstance(part, ast.Constant) for part in call.args[2:]) and not call.keywords
+        return str(name.value) if plain and rest and isinstance(name, ast.Constant) else None
+
+    def _attributes(self, node: ast.AST) -> Iterator[str]:
+        """Of the object, that are read or stored: not methods that are called."""
+        called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call) and (name := self._asked_name(part)) is not None:
+                yield name
+            if self._is_own(part) and id(part) not in called:
+                yield part.attr  # type: ignore[attr-defined]
