@@ -15,6 +15,7 @@ import h5py
 import lmdb
 import numpy as np
 import pytest
+import torch
 from torch.utils.data import DataLoader, Dataset
 
 from hotlap.lever.catalog import cache_sample
@@ -76,6 +77,8 @@ class OfDescriptor(Rows):
 
 
 class OfHdf5(Rows):
+    """The name of its file is known to the method that opens it alone."""
+
     def make(self, rows: Any) -> None:
         with h5py.File(self.path, "w") as file:
             file["rows"] = np.stack(rows)
@@ -155,6 +158,23 @@ class Whole(OfHdf5):
         return np.sqrt(self.file["rows"][index]), index
 
 
+class WholeOfProperty(OfProperty):
+    def __getitem__(self, index: int) -> Any:
+        return np.sqrt(self.rows[index]), index
+
+
+class OfEither(Rows):
+    """Its condition opens nothing: the way that is taken is followed."""
+
+    def load(self, index: int) -> Any:
+        if not self.process:
+            return self.nothing()
+        return np.float32([index] * 3)
+
+    def nothing(self) -> Any:
+        return np.sqrt(np.zeros(3))
+
+
 def drawn(data: Any, epochs: int = 3, **options: Any) -> list[Any]:
     random.seed(7)
     loader: DataLoader[Any] = DataLoader(data, 4, collate_fn=list, **options)
@@ -172,10 +192,10 @@ def with_lever(data: Any, scratch: Path, **options: Any) -> tuple[list[Any], Loc
     return found, target
 
 
-OPENED = [OfDescriptor, OfHdf5, OfProperty, OfLmdb, OfZip, OfReader, Whole]
+OPENED = [OfDescriptor, OfHdf5, OfProperty, OfLmdb, OfZip, OfReader, Whole, WholeOfProperty]
 
 
-@pytest.mark.parametrize("kind", OPENED)
+@pytest.mark.parametrize("kind", [*OPENED, OfEither])
 def test_it_is_read_once_and_gives_the_same(kind: Any, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     want = drawn(kind(tmp_path / "a"))
@@ -232,14 +252,18 @@ def _note_reads(log: Path, number: int) -> None:
     np.sqrt = root  # type: ignore[assignment]
 
 
-def test_another_file_in_its_place_is_seen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2, "multiprocessing_context": "fork"}])
+def test_another_file_in_its_place_is_seen(options: Any, tmp_path: Path) -> None:
     def changed(scratch: Path) -> list[Any]:
         (scratch / "one").mkdir(), (scratch / "two").mkdir()
         data, other = OfHdf5(scratch / "one"), OfHdf5(scratch / "two")
-        other.make([np.full(3, 100 + n, np.float32) for n in range(ROWS)])
-        first = drawn(data)
+        other.make(
+            [np.full(3, n + 100 * (n > ROWS // 2), np.float32) for n in range(ROWS)]
+        )  # not where they are proved
+        torch.manual_seed(3)
+        first = drawn(data, **options)
         data.path, data.file = other.path, None
-        return [*first, *drawn(data)]
+        return [*first, *drawn(data, **options)]
 
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     want = changed(tmp_path / "a")
