@@ -13,10 +13,12 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from hotlap.lever.open_files import is_open_file
+
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Contents", "Unwatched", "version_of"]
+__all__ = ["Contents", "Unwatched", "is_read_whole", "version_of"]
 
 _MARKS = 100_000
 _DEPTH = 50
@@ -46,10 +48,6 @@ class Contents:
         """Whether nothing has changed between the two."""
         pairs = zip(self.marks, other.marks, strict=False)
         return len(self.marks) == len(other.marks) and all(a[0] is b[0] and a[1] == b[1] for a, b in pairs)
-
-    def digest(self) -> bytes:
-        """Equal in a process and those that it forks for as long as nothing changes, and in no other."""
-        return _digest(repr([(id(held), fact) for held, fact in self.marks]).encode())
 
     def _mark(self, held: Any, fact: Any = None) -> None:
         if len(self.marks) >= _MARKS:
@@ -86,10 +84,11 @@ class Contents:
             self._look_inside([value.__func__, value.__self__], depth)
         elif isinstance(value, types.FunctionType):
             self._mark(value)
+            self._look_inside([value.__defaults__, value.__kwdefaults__], depth)
             for cell in value.__closure__ or ():
                 with contextlib.suppress(ValueError):  # an empty one
                     self._look(cell.cell_contents, depth)
-        elif isinstance(value, _NAMES) or kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+        elif isinstance(value, _NAMES) or _is_library(kind) or is_open_file(value):
             self._mark(value)
         else:
             self._mark(value)
@@ -120,6 +119,10 @@ class Contents:
             self._look(held, depth)
 
 
+def _is_library(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in sys.stdlib_module_names
+
+
 def _names_of(slots: Any) -> list[str]:
     names = [slots] if isinstance(slots, str) else list(slots)
     return [name for name in names if name not in ("__dict__", "__weakref__")]
@@ -135,6 +138,15 @@ def _array_fact(numpy: Any, value: Any) -> Any:
     step = -(-value.nbytes // _WHOLE_BYTES)
     part = value[::step] if step > 1 and value.ndim else value
     return value.shape, value.dtype.str, _digest(numpy.ascontiguousarray(part).reshape(-1).view("u1"))
+
+
+def is_read_whole(value: Any) -> bool:
+    """Whether the fact of an array, or of a tensor, tells all that it holds."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        known = value.device.type == "cpu" and value.layout is torch.strided and not value.is_quantized
+        return known and bool(value.nbytes <= _WHOLE_BYTES)
+    return not value.dtype.hasobject and bool(value.nbytes <= _WHOLE_BYTES)
 
 
 def version_of(value: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import itertools
@@ -13,6 +14,7 @@ from typing import Any
 
 from hotlap.lever.constant_parts import Part, constant_parts
 from hotlap.lever.contents import Contents
+from hotlap.lever.contents_name import name_of
 from hotlap.lever.contract import Target
 from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.file_cache import FileCache
@@ -55,8 +57,7 @@ class KeptParts:
     def __init__(self, target: Target, cache: FileCache, fetching: FetchingThreads, used: Callable[[], None]) -> None:
         self.cache, self.fetching, self.used = cache, fetching, used
         self.unfit = target.unfit
-        self.dataset_len = 0
-        """Length of the longest training data set."""
+        self._datasets: list[Any] = []
         self._target = target
         self._known: dict[Any, dict[int, _Memory]] = {}
         """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
@@ -64,9 +65,17 @@ class KeptParts:
         """Another that uses the same folder may number other objects so."""
         self._numbers = itertools.count()
 
+    @functools.cached_property
+    def longest(self) -> int:
+        """Samples of the largest data set. Only asked where they are drawn: to ask may open a file."""
+        found = [0]
+        for dataset in self._datasets:
+            with contextlib.suppress(Exception):  # the script's own, which need not have a length
+                found.append(len(dataset))
+        return max(found)
+
     def keep(self, dataset: Any) -> bool:
         """Put a stand-in before each part of the samples of ``dataset``. Whether there are any. Counts no change."""
-        self.dataset_len = max(self.dataset_len, len(dataset) if hasattr(dataset, "__len__") else 0)
         found = constant_parts(dataset)
         for part in found:
             memories = self._known.setdefault(part.function, {})
@@ -76,6 +85,7 @@ class KeptParts:
             if id(part.holder) not in memories and len(memories) < OBJECTS:
                 memories[id(part.holder)] = _Memory(part, f"{self._process}|{next(self._numbers)}", self)
         if found:
+            self._datasets.append(dataset)
             self.fetching.watch(self._target, self._look)
         return bool(found)
 
@@ -109,6 +119,8 @@ class _Memory:
         self._skip = int(part.holder is not None)
         self._name = name
         self._on = True
+        self._reading = part.reading
+        self._inherited = self._contents()
         self._begin()
 
     def _begin(self) -> None:
@@ -117,23 +129,21 @@ class _Memory:
         self._state = ""
         self._reading = self._part.reading
         self._openings = 0
-        self._opened: tuple[bytes, Contents] | None = None
-        """What it was before it opened anything, and has become by that."""
         self._witness: Witness | None = None
         self._spent_s = self._copied_s = 0.0
         self._proofs = self._given = self._computed = 0
 
     def look(self) -> None:
         """An epoch begins."""
-        if self._on and self._witness is not None and self._pid == os.getpid():
+        if self._on and self._witness is not None and self._pid == os.getpid() and not self._opens():
             self._witness.look()
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the loader's."""
         if self._pid != os.getpid():
             self._begin()
-        given = plain_word([list(args[self._skip :]), sorted(kwargs.items())]) if self._on else None
-        if given is None or (self._witness is not None and not self._witness.stands()):
+        given = self._word(args, kwargs) if self._on else None
+        if given is None or (self._witness is not None and (self._opens() or not self._witness.stands())):
             return self._function(*args, **kwargs)
         if self._proofs < PROOFS:
             is_main = threading.current_thread() is threading.main_thread()
@@ -142,8 +152,8 @@ class _Memory:
         found = kept(self._keeping.cache, key)
         if found is None:
             self._computed += 1
-            late = self._computed > PATIENCE * self._keeping.dataset_len
-            self._on = not (late and self._given < LEAST_GIVEN_FRAC * self._computed)
+            if self._given < LEAST_GIVEN_FRAC * self._computed:
+                self._on = self._computed <= PATIENCE * self._keeping.longest
             return through(self._keeping.cache, key, lambda: self._function(*args, **kwargs))
         self._given += 1
         if self._given % AGAIN:
@@ -167,11 +177,10 @@ class _Memory:
             self._stop("draws at random")
         elif opens:
             self._openings += 1
-            self._opened = before.digest() if self._opened is None else self._opened[0], now
             if self._openings > OPENINGS:
                 self._stop("opens something in every call")
             return value
-        elif not now.same_as(before) or plain_word([list(args[self._skip :]), sorted(kwargs.items())]) != given:
+        elif not (now.same_as(self._witness.before if self._witness else before) and self._word(args, kwargs) == given):
             self._stop("changes what it reads or is given")
         elif pack(value) is None or is_aliased(value):
             self._stop("gives what cannot be kept")
@@ -215,15 +224,17 @@ class _Memory:
         if self._reading.reason is not None:
             self._stop(f"may change: {self._reading.reason}")
             return
-        is_settled = self._opened is not None and before.same_as(self._opened[1])
-        # others that a fork of the same process opens for itself give the same
-        self._state = (self._opened[0] if self._opened is not None and is_settled else before.digest()).hex()
+        # a process that holds what no other can be told to hold has names of its own
+        self._state = name_of(before, self._inherited) or os.urandom(16).hex()
         self._witness = Witness(None, again, self._reading.values)
+
+    def _word(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        return plain_word([list(args[self._skip :]), sorted(kwargs.items())])
 
     def _opens(self) -> bool:
         """Whether the next call opens something."""
         try:
-            return not self._reading.is_open()
+            return self._reading.opens() and not self._reading.is_open()
         except Exception:  # the script's own question; if it raises in the call as well, the script hears it there
             return True
 

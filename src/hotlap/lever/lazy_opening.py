@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = ["Settled", "is_archive", "settled"]
+__all__ = ["Settled", "settled", "stores_in_place"]
 
 _OF_THE_PROCESS = ("getpid", "os.getpid")
 _OF_ITS_OBJECT = ("hasattr", "getattr")
@@ -37,13 +37,15 @@ def settled(function: FunctionType) -> Settled:
     """The method ``function``; its own code where it opens nothing, or where its source cannot be found.
 
     A block opens if its condition knows the object and the process alone, if it gives no value to the rest of the
-    function, and if it stores an attribute of the object or calls a method of it.
+    function, and if it stores an attribute of the object or calls a method of it. So does all that comes behind
+    ``if self.file is not None: return self.file``.
     """
     as_it_is = Settled(function.__code__)
     tree = _tree_of(function)
     if tree is None or not (given := [*tree.args.posonlyargs, *tree.args.args]):
         return as_it_is
     without = _Without(tree, given[0].arg, function)
+    tree.body = without.turned(tree.body)
     without.generic_visit(tree)
     code = _compiled(tree, function) if without.tests else None
     if code is None:
@@ -52,18 +54,21 @@ def settled(function: FunctionType) -> Settled:
     return Settled(code, tuple(test for test in tests if test is not None), frozenset(without.openers))
 
 
-def is_archive(value: Any) -> bool:
-    """Whether it is open for reading alone, gives the same for the same question, and has no place that moves: HDF5 (a
-    file or a part of it), LMDB, a zip."""
-    kind = type(value)
-    library = kind.__module__.partition(".")[0]
-    if library == "h5py" and hasattr(value, "file"):
-        return bool(value.file.mode == "r")
-    if library == "zipfile":
-        return getattr(value, "mode", None) == "r"
-    if kind.__name__ == "Environment" and hasattr(value, "readers") and hasattr(value, "flags"):
-        return bool(value.flags()["readonly"])
-    return kind.__name__ == "Transaction" and hasattr(value, "stat") and hasattr(value, "cursor")
+def stores_in_place(function: FunctionType) -> bool:
+    """Whether it puts something into a container of its object's or of a module's (``self.files[path] = …``)."""
+    tree = _tree_of(function)
+    if tree is None:
+        return any(i.opname == "STORE_SUBSCR" for i in dis.get_instructions(function.__code__))
+    known = function.__code__.co_varnames + function.__code__.co_cellvars
+    own = known[0] if function.__code__.co_argcount else None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            into: ast.expr = node
+            while isinstance(into, ast.Subscript | ast.Attribute):
+                is_attribute, into = isinstance(into, ast.Attribute), into.value
+            if isinstance(into, ast.Name) and (into.id not in known or (into.id == own and is_attribute)):
+                return True
+    return False
 
 
 def _tree_of(function: FunctionType) -> ast.FunctionDef | None:
@@ -123,6 +128,18 @@ class _Without(ast.NodeTransformer):
         self._is_kept = not any(node.id == own and not isinstance(node.ctx, ast.Load) for node in names)
         self.tests: list[ast.expr] = []
         self.openers: set[str] = set()
+
+    def turned(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """With ``if not …: (all that follows)`` in place of ``if …: return``, where what follows opens."""
+        for number, node in enumerate(body):
+            ends = isinstance(node, ast.If) and not node.orelse and [type(part) for part in node.body] == [ast.Return]
+            if ends and isinstance(node, ast.If) and self._is_of_the_object(node.test):
+                rest = [part.value for part in body[number + 1 :] if isinstance(part, ast.Return)]
+                others = [part for part in body[number + 1 :] if not isinstance(part, ast.Return)]
+                if others and self._opens(others) and all(part is None or self._is_own(part) for part in rest):
+                    opening = ast.If(ast.UnaryOp(ast.Not(), node.test), others, node.body)
+                    return [*body[:number], opening]
+        return body
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node

@@ -19,21 +19,16 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from hotlap.lever.lazy_opening import Settled, is_archive, settled
+from hotlap.lever.effects import has_effect, unnamed_methods
+from hotlap.lever.lazy_opening import Settled, settled, stores_in_place
+from hotlap.lever.open_files import is_open_file
 from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
-from hotlap.lever.users_code import codes_in, names_in
+from hotlap.lever.users_code import codes_in, is_users, names_in
 
 __all__ = ["Reading"]
 
-_EFFECTS = re.compile(
-    r"(?i)^_*(print.*|warn.*|write.*|save.*|imwrite|dump.*|next|mkdir|makedirs|unlink|rmtree|to_csv|to_file|tofile|put|send"
-    r"|log_.*|logger|logging|stdout|stderr|setattr|delattr|getattr|vars|globals|locals|eval|exec|__dict__|input|system"
-    r"|popen|run|check_output|lru_cache|get_worker_info|current_process|getpid|lseek)$"
-)
-"""What is said or done beside the result, and ways to what no name tells."""
 _MOST_SEEN, _DEEP = 2000, 6
 _MADE_BY = ("__init__", "__new__", "__post_init__")
-_CALLED = ("__call__", "forward", "__getitem__", "__len__", "__iter__")
 _PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice, type(...)))
 _CONTAINERS = (list, tuple, set, frozenset, dict, deque)
 _BUILT_IN = ("builtins", "collections")
@@ -47,10 +42,10 @@ class _Changing(Exception):
 
 class Reading:
     """Of a function, a method of ``holder`` where that is not None. ``reason``: why its results may change between
-    calls, None where nothing says so."""
+    calls, None where nothing says so; with ``stores_alone``, only for the user's code that stores something."""
 
-    def __init__(self, function: FunctionType, holder: Any) -> None:
-        self._holder = holder
+    def __init__(self, function: FunctionType, holder: Any, stores_alone: bool = False) -> None:
+        self._holder, self._stores_alone = holder, stores_alone
         self._own: dict[str, Any] = getattr(holder, "__dict__", {})
         self._names: set[str] = set()
         self._seen: set[Any] = set()
@@ -64,11 +59,17 @@ class Reading:
         self.reason: str | None = None
         try:
             if holder is not None and (not hasattr(holder, "__dict__") or hasattr(type(holder), "__getattr__")):
-                raise _Changing("its object's attributes cannot be watched")
+                self._refuse("its object's attributes cannot be watched")
             self._follow(function, of=None if holder is None else type(holder))
             self._until_all_is_read()
         except (_Changing, RecursionError) as err:
             self.reason = str(err) or "its parts lie too deep to follow"
+        things = {**self._objects, type(holder): [*self._objects.get(type(holder), ()), holder]}
+        self._asked = [(test, thing) for kind, test in self._tests for thing in things[kind]]
+
+    def _refuse(self, why: str) -> None:
+        if not self._stores_alone:
+            raise _Changing(why)
 
     def opens(self) -> bool:
         """Whether it opens something at its first call, and keeps it."""
@@ -76,8 +77,7 @@ class Reading:
 
     def is_open(self) -> bool:
         """Whether all that it opens is open. May raise what the script's own question would."""
-        things = {**self._objects, type(self._holder): [*self._objects.get(type(self._holder), ()), self._holder]}
-        return not any(test(thing) for kind, test in self._tests for thing in things[kind])
+        return not any(test(thing) for test, thing in self._asked)
 
     def values(self) -> list[Any]:
         """What it may read beside its arguments, as it is now."""
@@ -108,13 +108,13 @@ class Reading:
             self._method(self._holder, name)
             if name in self._own:
                 self._hold(self._own[name])
-        for things in list(self._objects.values()):
-            for method in (name, *_CALLED):
+        for kind, things in list(self._objects.items()):
+            for method in (name, *unnamed_methods(kind)):
                 self._method(things[0], method)
         for module in list(self._modules):
             self._global(vars(module), name)
         for kind in list(self._classes):
-            for method in (name, *_CALLED, *_MADE_BY):
+            for method in (name, *unnamed_methods(kind), *_MADE_BY):
                 found = getattr(kind, method, None)
                 if isinstance(found, FunctionType):
                     self._follow(found, makes=method in _MADE_BY)
@@ -142,8 +142,12 @@ class Reading:
     def _follow(self, function: FunctionType, makes: bool = False, of: type | None = None) -> None:
         """``of``: the class whose method it is."""
         if draws_by_name(function.__name__):  # whatever name it goes by here
-            raise _Changing(f"it uses {function.__name__}")
+            self._refuse(f"it uses {function.__name__}")
         if (function.__code__, of) in self._seen or is_library(function):
+            return
+        if self._stores_alone and (not is_users(function) or stores_in_place(function)):
+            if is_users(function):
+                raise _Changing(f"{function.__name__} stores state")
             return
         self._seen.add((function.__code__, of))
         own = Settled(function.__code__)
@@ -158,8 +162,8 @@ class Reading:
                 if stores or instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                     raise _Changing(f"{function.__name__} stores state ({instruction.argval})")
         for name in names_in(own.code):
-            if draws_by_name(name) or _EFFECTS.match(name):
-                raise _Changing(f"{function.__name__} uses {name}")
+            if draws_by_name(name) or has_effect(name):
+                self._refuse(f"{function.__name__} uses {name}")
             self._names.add(name)
             self._global(function.__globals__, name)
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
@@ -194,6 +198,8 @@ class Reading:
         if (
             kind in _PLAIN
             or isinstance(value, PurePath | re.Pattern | struct.Struct | enum.Enum)
+            or kind.__module__ == "_thread"  # a lock
+            or is_open_file(value)
             or self._is_code(value)
         ):
             return
@@ -206,7 +212,7 @@ class Reading:
             self._hold(value.__self__)
         elif isinstance(value, BuiltinFunctionType):  # a library's, or a method of an object: of an iterator, a file
             if draws_by_name(value.__name__):
-                raise _Changing(f"it uses {value.__name__}")
+                self._refuse(f"it uses {value.__name__}")
             self._hold(value.__self__)
         elif isinstance(value, functools.partial):
             self._hold([value.func, *value.args, *value.keywords.values()])
@@ -229,13 +235,13 @@ class Reading:
             found = [inner for part in rest for inner in part]
 
     def _hold_object(self, value: Any, kind: Any) -> None:
-        if is_archive(value):
-            return
         unseen = isinstance(value, random.Random | logging.Logger | dict | list | tuple | set | frozenset | deque)
-        if unseen or not hasattr(value, "__dict__"):
-            raise _Changing(f"it uses a {kind.__name__}")
-        if kind.__module__.partition(".")[0] in sys.stdlib_module_names or draws_by_name(kind.__name__):
-            raise _Changing(f"it uses a {kind.__name__}")
+        known = kind.__module__.partition(".")[0] in sys.stdlib_module_names or draws_by_name(kind.__name__)
+        if unseen or known or not hasattr(value, "__dict__"):
+            if kind is functools._lru_cache_wrapper:
+                raise _Changing(f"{value.__name__} keeps results")
+            self._refuse(f"it uses a {kind.__name__}")
+            return
         if id(value) in self._seen or value is self._holder:
             return
         self._objects.setdefault(kind, []).append(value)

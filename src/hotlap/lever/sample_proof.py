@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from hotlap.lever.contents import Unwatched
-from hotlap.lever.purity import impure_reason
+from hotlap.lever.part_purity import Reading
+from hotlap.lever.purity import IN_PLACE_OF, impure_reason
 from hotlap.lever.random_state import put_back, random_states
 from hotlap.lever.sample_codec import same_bits
 from hotlap.lever.witness import Witness
@@ -23,11 +25,14 @@ def is_plain_index(index: Any) -> bool:
 
 
 def deterministic(dataset: Any) -> bool:
-    """Whether ``dataset`` passes every test: its code, equal samples drawn twice, no random state moved.
+    """Whether ``dataset`` passes every test: its code, equal samples drawn twice, no random state moved. What opens
+    something at its first use fails: drawn from here, it would be open in all workers that are forked later.
 
     Random states are put back, so that a data set that fails has changed nothing.
     """
     if hasattr(dataset, "__getitems__") or not hasattr(dataset, "__len__") or impure_reason(dataset) is not None:
+        return False
+    if any(_stores(dataset, name) for name in ("__getitem__", "__len__")):
         return False
     length = len(dataset)
     if length < 1:
@@ -40,6 +45,15 @@ def deterministic(dataset: Any) -> bool:
     finally:
         put_back(before)
     return still and all(same_bits(a, b) and a is not b for a, b in pairs)
+
+
+def _stores(dataset: Any, name: str) -> bool:
+    method = getattr(type(dataset), name)
+    method = getattr(method, IN_PLACE_OF, method)
+    if not isinstance(method, FunctionType):
+        return False
+    reading = Reading(method, dataset, stores_alone=True)
+    return reading.reason is not None or reading.opens()
 
 
 def proven(dataset: Any, draw: Callable[[int], Any]) -> Witness | None:

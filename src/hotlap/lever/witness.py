@@ -15,6 +15,9 @@ __all__ = ["Witness"]
 _OBJECTS = 8
 """Objects whose attributes are compared at each use: the data set, its parts, their transforms."""
 _USES = 64
+_COMPARED, _FEW = (list, dict, set, bytearray), 64
+"""Containers that are compared at each use, and the most that they may hold."""
+_PLAIN = frozenset((int, str, bool, bytes, type(None)))
 _SHARE = 30.0
 """Looking again takes a thirtieth of the time at most, beside the look at the start of an epoch."""
 
@@ -35,8 +38,9 @@ class Witness:
         self._uses = 0
         self._sample = pack(again())
         begun = perf_counter()
-        self._before = self._contents()
-        self._remember(self._before)
+        self.before = self._contents()
+        """What it held when it began to be trusted."""
+        self._remember(self.before)
         self._looked = perf_counter()
         self._cost = self._looked - begun
 
@@ -46,7 +50,9 @@ class Witness:
     def _remember(self, contents: Contents) -> None:
         self._own = self._values() if self._values is not None else []
         self._held = [(found, list(found.values())) for found in contents.attributes[:_OBJECTS]]
-        versions = [(v, version_of(v)) for held in (self._own, *(held for _, held in self._held)) for v in held]
+        values = [*self._own, *(value for _, held in self._held for value in held)]
+        self._small = [(value, copy) for value in values if (copy := _copy_of_small(value)) is not None]
+        versions = [(value, version_of(value)) for value in values]
         self._versions = [(value, version) for value, version in versions if version is not None]
 
     def _is_untouched(self) -> bool:
@@ -55,6 +61,8 @@ class Witness:
         for now, held in self._held:
             if len(now) != len(held) or not all(map(operator.is_, now.values(), held)):
                 return False
+        if any(value != copy for value, copy in self._small):
+            return False
         return all(tensor._version == version for tensor, version in self._versions)
 
     def stands(self) -> bool:
@@ -73,7 +81,7 @@ class Witness:
         begun = perf_counter()
         try:
             now = self._contents()
-            same = now.same_as(self._before) and pack(self._again()) == self._sample
+            same = now.same_as(self.before) and pack(self._again()) == self._sample
         except Exception:  # too much, or broken: what is wrong the script hears at its own draw
             same = False
         if same:
@@ -82,3 +90,12 @@ class Witness:
             self._gone = True
         self._looked = perf_counter()
         self._cost = self._looked - begun
+
+
+def _copy_of_small(value: Any) -> Any:
+    """Of a container of a few plain values, which is compared at each use; None for anything else."""
+    kind = type(value)
+    if kind not in _COMPARED or len(value) > _FEW:
+        return None
+    parts = [*value, *value.values()] if kind is dict else value
+    return kind(value) if all(type(part) in _PLAIN for part in parts) else None
