@@ -45,6 +45,10 @@ def square(value: float) -> Any:
     return np.full((2, 3), value, np.float32)
 
 
+HELD = square
+"""Somebody else holds it, so that it is no part of its own."""
+
+
 class Mirrored(Dataset[Any]):
     """What most data sets are: read and resized by one method, mirrored at random after that."""
 

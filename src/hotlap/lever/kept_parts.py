@@ -68,11 +68,9 @@ class KeptParts:
     @functools.cached_property
     def longest(self) -> int:
         """Samples of the largest data set. Only asked where they are drawn: to ask may open a file."""
-        found = [0]
-        for dataset in self._datasets:
-            with contextlib.suppress(Exception):  # the script's own, which need not have a length
-                found.append(len(dataset))
-        return max(found)
+        with contextlib.suppress(Exception):  # the script's own, which need not have a length
+            return max(map(len, self._datasets))
+        return 0
 
     def keep(self, dataset: Any) -> bool:
         """Put a stand-in before each part of the samples of ``dataset``. Whether there are any. Counts no change."""

@@ -6,33 +6,27 @@ What cannot be followed or watched counts against it. Nothing is run.
 from __future__ import annotations
 
 import dis
-import enum
 import functools
 import logging
 import random
-import re
-import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from hotlap.lever.effects import has_effect, unnamed_methods
 from hotlap.lever.lazy_opening import Settled, settled, stores_in_place
-from hotlap.lever.open_files import is_open_file
 from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
 from hotlap.lever.users_code import codes_in, is_users, names_in
+from hotlap.lever.watched_kinds import PLAIN, is_alone, is_numbers
 
 __all__ = ["Reading"]
 
 _MOST_SEEN, _DEEP = 2000, 6
 _MADE_BY = ("__init__", "__new__", "__post_init__")
-_PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice, type(...)))
 _CONTAINERS = (list, tuple, set, frozenset, dict, deque)
 _BUILT_IN = ("builtins", "collections")
-_NUMBERS = (("numpy", "ndarray"), ("numpy", "dtype"), ("torch", "Tensor"), ("torch", "dtype"), ("torch", "device"))
 _MISSING: Any = object()
 
 
@@ -195,19 +189,12 @@ class Reading:
     def _hold(self, value: Any) -> None:
         """A value that is read: it must be one that can be watched."""
         kind: Any = type(value)
-        if (
-            kind in _PLAIN
-            or isinstance(value, PurePath | re.Pattern | struct.Struct | enum.Enum)
-            or kind.__module__ == "_thread"  # a lock
-            or is_open_file(value)
-            or self._is_code(value)
-        ):
+        if is_alone(value) or self._is_code(value):
             return
-        if any(kind.__module__.partition(".")[0] == module and kind.__name__ == name for module, name in _NUMBERS):
+        if is_numbers(value):
             if getattr(getattr(value, "dtype", None), "hasobject", False):
                 self._hold(value.ravel().tolist())
-            return
-        if isinstance(value, MethodType):
+        elif isinstance(value, MethodType):
             self._hold(value.__func__)
             self._hold(value.__self__)
         elif isinstance(value, BuiltinFunctionType):  # a library's, or a method of an object: of an iterator, a file
@@ -227,7 +214,7 @@ class Reading:
         self._seen.add(id(value))
         found = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
         for _ in range(_DEEP):  # lists of tuples: there may be a million
-            rest = [part for part in found if type(part) not in _PLAIN]
+            rest = [part for part in found if type(part) not in PLAIN]
             if any(type(part) not in (list, tuple) for part in rest):
                 for part in rest:
                     self._hold(part)
