@@ -9,7 +9,7 @@ import ast
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -26,11 +26,9 @@ class Settled:
     """A function as it is once nothing is left to open."""
 
     code: CodeType
-    """Without the blocks that open. What they read and store of their object is still named."""
+    """Without the blocks that open, which do not run while ``tests`` say so."""
     tests: tuple[Callable[[Any], Any], ...] = ()
     """Of its object: whether the next call opens something. May raise whatever the script's own test would."""
-    openers: frozenset[str] = frozenset()
-    """Methods of its object that these blocks call."""
 
 
 def settled(function: FunctionType) -> Settled:
@@ -48,10 +46,9 @@ def settled(function: FunctionType) -> Settled:
     tree.body = without.turned(tree.body)
     without.generic_visit(tree)
     code = _compiled(tree, function) if without.tests else None
-    if code is None:
-        return as_it_is
-    tests = (_asked(test, given[0].arg, function) for test in without.tests)
-    return Settled(code, tuple(test for test in tests if test is not None), frozenset(without.openers))
+    tests = [_asked(test, given[0].arg, function) for test in without.tests]
+    known = tuple(test for test in tests if test is not None)
+    return as_it_is if code is None or len(known) < len(tests) else Settled(code, known)
 
 
 def stores_in_place(function: FunctionType) -> bool:
@@ -127,7 +124,6 @@ class _Without(ast.NodeTransformer):
         self._names = [node.id for node in names]
         self._is_kept = not any(node.id == own and not isinstance(node.ctx, ast.Load) for node in names)
         self.tests: list[ast.expr] = []
-        self.openers: set[str] = set()
 
     def turned(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """With ``if not …: (all that follows)`` in place of ``if …: return``, where what follows opens."""
@@ -150,14 +146,11 @@ class _Without(ast.NodeTransformer):
         if not (self._is_of_the_object(node.test) and self._opens(node.body)):
             return self.generic_visit(node)
         self.tests.append(node.test)
-        self.openers.update(self._called(node.body))
-        named = sorted({name for part in [node.test, *node.body] for name in self._attributes(part)})
-        own = ast.Name(self._own, ast.Load())
-        kept: list[ast.stmt] = [ast.Expr(ast.Attribute(own, name, ast.Load())) for name in named]
-        return [*kept, *(self.visit(statement) for statement in node.orelse)]
+        return [self.visit(statement) for statement in node.orelse] or ast.Pass()
 
     def _is_of_the_object(self, test: ast.expr) -> bool:
-        return self._is_kept and any(self._attributes(test)) and self._tells(test)
+        names_it = any(self._is_own(node) or self._is_asked(node) for node in ast.walk(test))
+        return self._is_kept and names_it and self._tells(test)
 
     def _tells(self, test: ast.expr) -> bool:
         if isinstance(test, ast.BoolOp):
@@ -167,8 +160,7 @@ class _Without(ast.NodeTransformer):
         if isinstance(test, ast.Compare):
             return all(map(self._tells, [test.left, *test.comparators]))
         if isinstance(test, ast.Call):
-            called = ast.unparse(test.func)
-            return (called in _OF_THE_PROCESS and not test.args) or self._asked_name(test) is not None
+            return (ast.unparse(test.func) in _OF_THE_PROCESS and not test.args) or self._is_asked(test)
         return isinstance(test, ast.Constant) or self._is_own(test)
 
     def _opens(self, body: list[ast.stmt]) -> bool:
@@ -185,33 +177,18 @@ class _Without(ast.NodeTransformer):
         known = {*self._function.__code__.co_varnames} - {self._own}
         if known & set(inside) - given:
             return False  # opens what an argument says
-        stores = any(isinstance(n, ast.Attribute) and self._is_own(n) and isinstance(n.ctx, ast.Store) for n in nodes)
-        return stores or any(self._called(body))
-
-    def _called(self, body: list[ast.stmt]) -> Iterator[str]:
-        """Methods of the object."""
-        for node in (node for statement in body for node in ast.walk(statement)):
-            if isinstance(node, ast.Call) and self._is_own(node.func):
-                yield node.func.attr  # type: ignore[attr-defined]
+        called = [node.func for node in nodes if isinstance(node, ast.Call)]
+        stored = [node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+        return any(map(self._is_own, [*called, *stored]))
 
     def _is_own(self, node: ast.AST) -> bool:
         """An attribute of the object."""
         return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self._own
 
-    def _asked_name(self, call: ast.Call) -> str | None:
-        """``name`` of ``hasattr(self, "name")``."""
-        if not (isinstance(call.func, ast.Name) and call.func.id in _OF_ITS_OBJECT and len(call.args) >= 2):
-            return None
-        thing, name = call.args[:2]
-        plain = isinstance(thing, ast.Name) and thing.id == self._own and isinstance(name, ast.Constant)
-        rest = all(isinstance(part, ast.Constant) for part in call.args[2:]) and not call.keywords
-        return str(name.value) if plain and rest and isinstance(name, ast.Constant) else None
-
-    def _attributes(self, node: ast.AST) -> Iterator[str]:
-        """Of the object, that are read or stored: not methods that are called."""
-        called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
-        for part in ast.walk(node):
-            if isinstance(part, ast.Call) and (name := self._asked_name(part)) is not None:
-                yield name
-            if self._is_own(part) and id(part) not in called:
-                yield part.attr  # type: ignore[attr-defined]
+    def _is_asked(self, node: ast.AST) -> bool:
+        """``hasattr(self, "name")``, or ``getattr`` with plain values."""
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_ITS_OBJECT):
+            return False
+        given = [*node.args, *(word.value for word in node.keywords)]
+        of_own = any(isinstance(a, ast.Name) and a.id == self._own for a in given[:1])
+        return of_own and all(isinstance(a, ast.Constant) for a in given[1:])

@@ -148,8 +148,6 @@ class Reading:
         if of is not None:
             own = settled(function)
             self._tests += [(of, test) for test in own.tests]
-            openers = [found for name in own.openers if isinstance(found := getattr(of, name, None), FunctionType)]
-            self._names |= {n for opener in openers for n in names_in(opener.__code__)} & self._own.keys()
         for code in codes_in(own.code):
             for instruction in dis.get_instructions(code):
                 stores = instruction.opname in ("STORE_ATTR", "DELETE_ATTR") and not makes
