@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 from hotlap.lever.catalog import background_fetch, cache_sample
 from hotlap.lever.constant_parts import constant_parts
-from hotlap.lever.kept_parts import AGAIN, PATIENCE, PROOFS
+from hotlap.lever.part_memory import AGAIN, PATIENCE, PROOFS
 from hotlap.lever.sample_codec import copied, is_aliased, pack, shares, unpack
 from hotlap.testing.lever_target import LocalTarget
 
@@ -28,9 +28,9 @@ CALLS: list[Any] = []
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
-    monkeypatch.setattr("hotlap.lever.kept_parts.QUICK_S", 0.0)
-    monkeypatch.setattr("hotlap.lever.kept_parts.WORTH", 0.0)
-    monkeypatch.setattr("hotlap.lever.kept_parts.LONGEST_LOOK_S", 10.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.QUICK_S", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.WORTH", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.LONGEST_LOOK_S", 10.0)
     real = np.full
 
     def full(*args: Any, **kwargs: Any) -> Any:
@@ -267,6 +267,20 @@ def test_a_result_in_64_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert target.reasons == ["load gave another result for the same arguments"]
 
 
+def test_comparisons_get_rarer_within_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.lever.witness._SHARE", 1e9)  # no looks between
+    rows = [number % ROWS for number in range(31 * AGAIN)]
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        loader: DataLoader[Any] = DataLoader(Mirrored(), 4, collate_fn=list, sampler=rows)
+        counts = []
+        for _ in range(3):
+            CALLS.clear()
+            list(loader)
+            counts.append(len(CALLS))
+    assert counts[1:] == [1 + 5] * 2, "a look, and after 64, 128, 256, 512 and 1,024 more"
+
+
 class Listed(Mirrored):
     def load_all(self, rows: Any, *, where: Path) -> Any:
         return square(float(sum(rows)) + len(str(where)))
@@ -355,7 +369,7 @@ def test_arguments_that_do_not_come_again_are_given_up(tmp_path: Path) -> None:
 
 
 def test_what_takes_long_to_look_at_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hotlap.lever.kept_parts.LONGEST_LOOK_S", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.LONGEST_LOOK_S", 0.0)
     want = drawn(Mirrored())
     found, target = with_lever(Mirrored(), tmp_path)
     assert found == want and target.reasons == ["load reads more than can be watched"] and len(CALLS) == 3 * ROWS
@@ -376,7 +390,7 @@ def test_few_different_arguments_are_proved_as_soon(tmp_path: Path) -> None:
 
 
 def test_a_quick_function_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hotlap.lever.kept_parts.QUICK_S", 10.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.QUICK_S", 10.0)
     assert with_lever(Mirrored(), tmp_path)[1].changes == 0 and len(CALLS) <= 3 * ROWS + PROOFS + 4
 
 

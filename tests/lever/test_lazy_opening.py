@@ -20,8 +20,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from hotlap.lever.catalog import cache_sample
 from hotlap.lever.constant_parts import constant_parts
-from hotlap.lever.kept_parts import PROOFS
 from hotlap.lever.lazy_opening import settled
+from hotlap.lever.part_memory import PROOFS
 from hotlap.testing.lever_target import LocalTarget
 
 ROWS = 24
@@ -31,9 +31,9 @@ READS: list[Any] = []
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     READS.clear()
-    monkeypatch.setattr("hotlap.lever.kept_parts.QUICK_S", 0.0)
-    monkeypatch.setattr("hotlap.lever.kept_parts.WORTH", 0.0)
-    monkeypatch.setattr("hotlap.lever.kept_parts.LONGEST_LOOK_S", 10.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.QUICK_S", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.WORTH", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.LONGEST_LOOK_S", 10.0)
     real = np.sqrt
 
     def root(value: Any) -> Any:

@@ -28,8 +28,8 @@ WORKERS: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": "fork"}
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("QUICK_S", "WORTH"):
-        monkeypatch.setattr(f"hotlap.lever.kept_parts.{name}", 0.0)
-    monkeypatch.setattr("hotlap.lever.kept_parts.LONGEST_LOOK_S", 10.0)
+        monkeypatch.setattr(f"hotlap.lever.part_memory.{name}", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.LONGEST_LOOK_S", 10.0)
     HERE.clear()
     SAID.clear()
     for name, change in (("one", 0), ("two", 100)):  # the same where parts are proved

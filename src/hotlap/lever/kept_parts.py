@@ -1,73 +1,41 @@
-"""A function that makes a part of each sample, with a cache before it once it has proved to give the same again."""
+"""Functions that make parts of samples, each with a stand-in before it that loaders alone get kept results from."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import itertools
 import os
-import threading
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 from hotlap.lever.constant_parts import Part, constant_parts
-from hotlap.lever.contents import Contents
-from hotlap.lever.contents_name import name_of
 from hotlap.lever.contract import Target
 from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.file_cache import FileCache
-from hotlap.lever.part_purity import Reading
-from hotlap.lever.plain_word import plain_word
+from hotlap.lever.part_memory import Keeping, PartMemory
 from hotlap.lever.purity import IN_PLACE_OF
-from hotlap.lever.random_state import put_back, random_states
-from hotlap.lever.readers import kept, through
-from hotlap.lever.sample_codec import copied, is_aliased, pack, same_bits, shares
-from hotlap.lever.witness import Witness
 
 __all__ = ["KeptParts"]
 
-PROOFS = 4
-"""Calls that are made twice and compared, in each process, before one is spared."""
-AGAIN = 64
-"""Results given from the cache after which one is computed all the same and compared."""
-QUICK_S = 2e-4
-"""A function that is quicker than this is left alone. Prior: a look at what it reads, and into the cache, takes a tenth
-of it."""
-LONGEST_LOOK_S = 0.1
-"""What a function reads is looked at whole before and after each proof, in each worker: a longer look may cost more
-than it spares."""
-WORTH = 2.0
-"""Times as long as a copy of its result takes, a function must take to be kept."""
-PATIENCE = 3
-"""Computed results, as a multiple of the data set's length, after which some must have come again: arguments that are
-drawn at random (a place, a scale) do not."""
-LEAST_GIVEN_FRAC = 0.1
-"""Of all results until then; a share that stays smaller than this saves nothing."""
 OBJECTS = 16
 """Objects of one class whose results are kept: others are made in passing."""
-OPENINGS = 16
-"""Calls that may open something, in each process, before it counts as what every call does."""
 
 
 class KeptParts:
     """The stand-ins of all parts. ``used`` is called when results of one are kept from then on."""
 
     def __init__(self, target: Target, cache: FileCache, fetching: FetchingThreads, used: Callable[[], None]) -> None:
-        self.cache, self.fetching, self.used = cache, fetching, used
-        self.unfit = target.unfit
+        self._target, self._fetching = target, fetching
+        self._keeping = Keeping(cache, used, target.unfit, self._longest)
         self._datasets: list[Any] = []
-        self._target = target
-        self._known: dict[Any, dict[int, _Memory]] = {}
+        self._known: dict[Any, dict[int, PartMemory]] = {}
         """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
         self._process = os.urandom(8).hex()
         """Another that uses the same folder may number other objects so."""
         self._numbers = itertools.count()
 
-    @functools.cached_property
-    def longest(self) -> int:
-        """Samples of the largest data set. Only asked where they are drawn: to ask may open a file."""
+    def _longest(self) -> int:
         with contextlib.suppress(Exception):  # the script's own, which need not have a length
             return max(map(len, self._datasets))
         return 0
@@ -78,13 +46,13 @@ class KeptParts:
         for part in found:
             memories = self._known.setdefault(part.function, {})
             if not memories:
-                self._target.replace(part.owner, part.name, _stand_in(part, memories, self.fetching))
+                self._target.replace(part.owner, part.name, _stand_in(part, memories, self._fetching))
                 self._target.changed(-1)
             if id(part.holder) not in memories and len(memories) < OBJECTS:
-                memories[id(part.holder)] = _Memory(part, f"{self._process}|{next(self._numbers)}", self)
+                memories[id(part.holder)] = PartMemory(part, f"{self._process}|{next(self._numbers)}", self._keeping)
         if found:
             self._datasets.append(dataset)
-            self.fetching.watch(self._target, self._look)
+            self._fetching.watch(self._target, self._look)
         return bool(found)
 
     def _look(self) -> None:
@@ -94,7 +62,7 @@ class KeptParts:
                 memory.look()
 
 
-def _stand_in(part: Part, memories: dict[int, _Memory], fetching: FetchingThreads) -> Callable[..., Any]:
+def _stand_in(part: Part, memories: dict[int, PartMemory], fetching: FetchingThreads) -> Callable[..., Any]:
     """What takes the place of ``part.function``: for loaders alone, and for each of its objects by itself."""
     function, here, bound = part.function, fetching.here, part.holder is not None
 
@@ -107,143 +75,3 @@ def _stand_in(part: Part, memories: dict[int, _Memory], fetching: FetchingThread
 
     vars(kept_part)[IN_PLACE_OF] = function
     return kept_part
-
-
-class _Memory:
-    """Results of one function, for one object, by its plain arguments. Keeps that object, whose id is its name."""
-
-    def __init__(self, part: Part, name: str, keeping: KeptParts) -> None:
-        self._part, self._function, self._keeping = part, part.function, keeping
-        self._skip = int(part.holder is not None)
-        self._name = name
-        self._on = True
-        self._reading = part.reading
-        self._inherited = self._contents()
-        self._begin()
-
-    def _begin(self) -> None:
-        """In this process nothing is proved yet: what it reads may be other than when another process began."""
-        self._pid = os.getpid()
-        self._state = ""
-        self._reading = self._part.reading
-        self._openings = 0
-        self._witness: Witness | None = None
-        self._spent_s = self._copied_s = 0.0
-        self._proofs = self._given = self._computed = 0
-
-    def look(self) -> None:
-        """An epoch begins."""
-        if self._on and self._witness is not None and self._pid == os.getpid() and not self._opens():
-            self._witness.look()
-
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of the loader's."""
-        if self._pid != os.getpid():
-            self._begin()
-        given = self._word(args, kwargs) if self._on else None
-        if given is None or (self._witness is not None and (self._opens() or not self._witness.stands())):
-            return self._function(*args, **kwargs)
-        if self._proofs < PROOFS:
-            is_main = threading.current_thread() is threading.main_thread()
-            return self._prove(given, args, kwargs) if is_main else self._function(*args, **kwargs)
-        key = f"{self._name}|{self._state}|{given}"
-        found = kept(self._keeping.cache, key)
-        if found is None:
-            self._computed += 1
-            if self._given < LEAST_GIVEN_FRAC * self._computed:
-                self._on = self._computed <= PATIENCE * self._keeping.longest
-            return through(self._keeping.cache, key, lambda: self._function(*args, **kwargs))
-        self._given += 1
-        if self._given % AGAIN:
-            return found
-        value = self._function(*args, **kwargs)
-        if not same_bits(value, found):
-            self._stop("gave another result for the same arguments")
-        return value
-
-    def _prove(self, given: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call it, and once more where that has changed nothing. What is not as it should be ends the keeping, never
-        the call."""
-        states, before, opens = random_states(), self._contents(), self._opens()
-        spare = functools.partial(self._function, *args[: self._skip], *copy.deepcopy(args[self._skip :]))
-        spare = functools.partial(spare, **copy.deepcopy(kwargs))
-        value = self._function(*args, **kwargs)
-        now = self._contents()
-        if before is None or now is None:
-            self._stop("reads more than can be watched")
-        elif random_states() != states:
-            self._stop("draws at random")
-        elif opens:
-            self._openings += 1
-            if self._openings > OPENINGS:
-                self._stop("opens something in every call")
-            return value
-        elif not (now.same_as(self._witness.before if self._witness else before) and self._word(args, kwargs) == given):
-            self._stop("changes what it reads or is given")
-        elif pack(value) is None or is_aliased(value):
-            self._stop("gives what cannot be kept")
-        else:
-            self._compare(value, spare, before)
-        if not self._on:
-            return value
-        key = f"{self._name}|{self._state}|{given}"
-        if not same_bits(through(self._keeping.cache, key, lambda: value), value):
-            self._stop("gave another result for the same arguments")
-        return value
-
-    def _compare(self, value: Any, again: Callable[[], Any], before: Contents) -> None:
-        """The second call."""
-        states = random_states()
-        try:
-            begun = perf_counter()
-            other = again()
-            ended = perf_counter()
-            copied(value)
-            self._spent_s, self._copied_s = self._spent_s + ended - begun, self._copied_s + perf_counter() - ended
-            if random_states() != states or not same_bits(value, other):
-                self._stop("gave another result for the same arguments, or drew at random")
-            elif shares(value, other):
-                self._stop("keeps its results itself")
-            elif self._witness is None:
-                self._begin_to_keep(before, again)
-        except Exception as err:  # the script's own call has succeeded
-            self._stop(f"failed when it was called again ({type(err).__name__})")
-        if random_states() != states:
-            put_back(states)
-        self._proofs += 1
-        if self._on and self._proofs == PROOFS:
-            self._on = self._spent_s >= max(PROOFS * QUICK_S, WORTH * self._copied_s)
-            if self._on:
-                self._keeping.used()
-
-    def _begin_to_keep(self, before: Contents, again: Callable[[], Any]) -> None:
-        """With all open that it opens: what that is, is looked at like everything else that it reads."""
-        self._reading = Reading(self._function, self._part.holder)
-        if self._reading.reason is not None:
-            self._stop(f"may change: {self._reading.reason}")
-            return
-        # a process that holds what no other can be told to hold has names of its own
-        self._state = name_of(before, self._inherited) or os.urandom(16).hex()
-        self._witness = Witness(None, again, self._reading.values)
-
-    def _word(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        return plain_word([list(args[self._skip :]), sorted(kwargs.items())])
-
-    def _opens(self) -> bool:
-        """Whether the next call opens something."""
-        try:
-            return self._reading.opens() and not self._reading.is_open()
-        except Exception:  # the script's own question; if it raises in the call as well, the script hears it there
-            return True
-
-    def _contents(self) -> Contents | None:
-        begun = perf_counter()
-        try:
-            found = Contents(*self._reading.values())
-        except Exception:  # Unwatched, or an attribute of the user's that raises
-            return None
-        return found if perf_counter() - begun < LONGEST_LOOK_S else None
-
-    def _stop(self, why: str) -> None:
-        self._on = False
-        self._keeping.unfit(f"{self._function.__name__} {why}")

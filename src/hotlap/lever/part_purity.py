@@ -11,7 +11,7 @@ import logging
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -75,15 +75,21 @@ class Reading:
 
     def values(self) -> list[Any]:
         """What it may read beside its arguments, as it is now."""
-        return [*self._own_values(), *(names.get(name) for names, name in self._globals.values())]
-
-    def _own_values(self) -> Iterator[Any]:
-        if self._holder is None:
-            return
-        kinds = [vars(kind) for kind in type(self._holder).__mro__]
-        for name in self._sorted:
+        found = [names.get(name) for names, name in self._globals.values()]
+        for name in self._sorted if self._holder is not None else ():
             value = self._own.get(name, _MISSING)
-            yield next((k[name] for k in kinds if name in k), None) if value is _MISSING else value
+            if value is _MISSING:
+                value = None
+                for kind in self._kinds:
+                    if name in kind:
+                        value = kind[name]
+                        break
+            found.append(value)
+        return found
+
+    @functools.cached_property
+    def _kinds(self) -> list[Any]:
+        return [vars(kind) for kind in type(self._holder).__mro__]
 
     @functools.cached_property
     def _sorted(self) -> list[str]:
