@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 from hotlap.lever.constant_parts import Part
@@ -191,12 +191,12 @@ class PartMemory:
             return True
 
     def _contents(self) -> Contents | None:
-        begun = perf_counter()
+        begun = thread_time()  # a process that has to wait for a core looks no longer
         try:
             found = Contents(*self._reading.values())
         except Exception:  # Unwatched, or an attribute of the user's that raises
             return None
-        return found if perf_counter() - begun < LONGEST_LOOK_S else None
+        return found if thread_time() - begun < LONGEST_LOOK_S else None
 
     def _stop(self, why: str) -> None:
         self._on = False
