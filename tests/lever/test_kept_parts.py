@@ -771,3 +771,22 @@ def test_a_copy_is_as_the_script_left_it(copy: Any) -> None:
 @pytest.mark.parametrize("mode", ["P", "1", "I;16"])
 def test_an_image_that_is_more_than_its_pixels_is_not_kept(mode: str) -> None:
     assert pack(pytest.importorskip("PIL.Image").new(mode, (3, 2))) is None
+
+
+class RowError(ValueError):
+    def __init__(self, row: int) -> None:
+        super().__init__(f"no row {row}")
+        self.row = row
+
+
+class Raises(Mirrored):
+    """Names a class of the user's whose constructor stores: of what is made, not of what is held."""
+
+    def load(self, index: int) -> Any:
+        if index >= len(self.values):
+            raise RowError(index)
+        return square(self.values[index])
+
+
+def test_constructors_of_what_is_made_are_not_those_of_what_is_held() -> None:
+    assert Raises.load in [part.function for part in constant_parts(Raises())]

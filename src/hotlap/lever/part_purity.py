@@ -120,6 +120,8 @@ class Reading:
                     self._follow(found, makes=method in _MADE_BY)
 
     def _method(self, thing: Any, name: str) -> None:
+        if name in _MADE_BY:  # of what is made there (super().__init__()), not of what is held
+            return
         for kind in type(thing).__mro__:
             if name in vars(kind):
                 found = vars(kind)[name]
