@@ -137,7 +137,7 @@ class PartMemory:
         elif pack(value) is None or is_aliased(value):
             self._stop("gives what cannot be kept")
         else:
-            self._compare(value, spare, before)
+            self._compare(value, spare)
         if not self._on:
             return value
         key = f"{self._name}|{self._state}|{given}"
@@ -145,7 +145,7 @@ class PartMemory:
             self._stop("gave another result for the same arguments")
         return value
 
-    def _compare(self, value: Any, again: Callable[[], Any], before: Contents) -> None:
+    def _compare(self, value: Any, again: Callable[[], Any]) -> None:
         """The second call."""
         states = random_states()
         try:
@@ -159,7 +159,7 @@ class PartMemory:
             elif shares(value, other):
                 self._stop("keeps its results itself")
             elif self._witness is None:
-                self._begin_to_keep(before, again)
+                self._begin_to_keep(again)
         except Exception as err:  # the script's own call has succeeded
             self._stop(f"failed when it was called again ({type(err).__name__})")
         if random_states() != states:
@@ -170,15 +170,15 @@ class PartMemory:
             if self._on:
                 self._keeping.used()
 
-    def _begin_to_keep(self, before: Contents, again: Callable[[], Any]) -> None:
+    def _begin_to_keep(self, again: Callable[[], Any]) -> None:
         """With all open that it opens: what that is, is looked at like everything else that it reads."""
         self._reading = Reading(self._function, self._part.holder)
         if self._reading.reason is not None:
             self._stop(f"may change: {self._reading.reason}")
             return
-        # a process that holds what no other can be told to hold has names of its own
-        self._state = name_of(before, self._inherited) or os.urandom(16).hex()
         self._witness = Witness(None, again, self._reading.values)
+        # a process that holds what no other can be told to hold has names of its own
+        self._state = name_of(self._witness.before, self._inherited) or os.urandom(16).hex()
 
     def _word(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         return plain_word([list(args[self._skip :]), sorted(kwargs.items())])
