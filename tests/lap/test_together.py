@@ -16,6 +16,7 @@ from hotlap.lap.caches import warm_steps
 from hotlap.lap.incumbent import Search
 from hotlap.lap.search import MEASURE_S, search
 from hotlap.lap.together import few_trials, is_doubtful, least_of_lot, lot
+from hotlap.lap.without import LIKELY
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
 from hotlap.records.plan import KNOB, Move
@@ -89,6 +90,19 @@ def test_a_lever_that_is_not_missed_goes(monkeypatch: pytest.MonkeyPatch) -> Non
     gone = next(r for r in state.results if r.id == "allocator")
     assert [r.cumulative for r in state.results if r.kept] == [None, pytest.approx(2.4)], "the total goes with the last"
     assert not gone.kept and "it came in with others, and the step is 1.20x as fast without it" in gone.reason
+
+
+@pytest.mark.parametrize(("ratio", "stays"), [(LIKELY + 0.15, False), (LIKELY - 0.02, True), (0.9, True)])
+def test_what_was_never_measured_by_itself_goes_where_the_plan_is_likelier_faster_without_it(
+    ratio: float, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsure = Interval(ratio, ratio / 1.3, ratio * 1.3, 0.98, 6)
+    state, session, _ = searched(monkeypatch, {"together": PAYS, "without-allocator": unsure}, set(NAMES))
+    assert [m.lever for m in state.moves] == list(NAMES if stays else NAMES[:2])
+    assert state.cumulative == pytest.approx(2.0), "nothing is claimed that is not certain"
+    told = next(r for r in state.results if r.id == "allocator")
+    assert told.kept is stays and ("likelier slower than faster: without it 1.20x [0.92, 1.56]" in told.reason) != stays
+    assert ("  allocator  1.20x without it: put back" in session.lines) != stays
 
 
 def test_a_lever_that_did_not_take_hold_is_no_part_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
