@@ -48,7 +48,7 @@ def deterministic(dataset: Any) -> bool:
 
 
 def _stores(dataset: Any, name: str) -> bool:
-    method = getattr(type(dataset), name)
+    method = getattr(type(dataset), name, None)
     method = getattr(method, IN_PLACE_OF, method)
     if not isinstance(method, FunctionType):
         return False
