@@ -76,7 +76,7 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
     length = batches = None
     if not iterable:  # asking an iterable data set's loader for its length changes what it later warns about
         try:
-            length, batches = len(loader.dataset), len(loader)
+            length, batches = _length(loader), len(loader)
         except Exception:  # the user's own __len__: whatever it raises, the length is not known
             length = batches = None
     sampler = loader.batch_sampler
@@ -95,6 +95,21 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
         "batches_per_epoch": batches,
         **({"collate": collate} if collate else {}),
     }
+
+
+def _length(loader: Any) -> int | None:
+    """Of the data set, where torch asks for it as well, or where nothing but attributes is looked at to tell: a length
+    that opens a file would open it here, and in all workers that are forked after that."""
+    from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+
+    dataset, batches = loader.dataset, loader.batch_sampler
+    sampler = batches.sampler if type(batches) is BatchSampler else None if batches is not None else loader.sampler
+    if type(sampler) not in (RandomSampler, SequentialSampler, DistributedSampler):
+        code = getattr(getattr(type(dataset), "__len__", None), "__code__", None)
+        known = {"len", "shape", "size", "min", *getattr(dataset, "__dict__", ())}
+        if code is not None and not known.issuperset(code.co_names):
+            return None
+    return len(dataset)
 
 
 def _shuffled(batch_sampler: Any) -> bool:
