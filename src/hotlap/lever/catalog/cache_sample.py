@@ -12,7 +12,7 @@ state and knows no epoch. Then __getitem__ of that data set looks into a cache i
 workers. What the data set holds is compared at each epoch, its attributes at each use: one that the script has changed
 is drawn from again. Without workers, and where torch stacks samples of one shape, the loader gathers its batches from a
 table of them; the first must be equal both ways. Of any other data set, the outermost functions that it calls with
-plain arguments, and that change nothing and draw nothing, prove themselves by calls that are made twice.
+plain arguments, and that change nothing, draw nothing and open files once (HDF5), prove themselves by calls made twice.
 
 Source: Compute the features once (a packed file, a list of tensors) and index those.
 
