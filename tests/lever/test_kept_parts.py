@@ -370,9 +370,17 @@ def test_arguments_that_do_not_come_again_are_given_up(tmp_path: Path) -> None:
 
 def test_what_takes_long_to_look_at_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotlap.lever.part_memory.LONGEST_LOOK_S", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.LOOK_PER_SAMPLE_S", 0.0)
     want = drawn(Mirrored())
     found, target = with_lever(Mirrored(), tmp_path)
     assert found == want and target.reasons == ["load reads more than can be watched"] and len(CALLS) == 3 * ROWS
+
+
+def test_of_a_large_data_set_a_look_may_take_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.lever.part_memory.LONGEST_LOOK_S", 0.0)
+    monkeypatch.setattr("hotlap.lever.part_memory.LOOK_PER_SAMPLE_S", 10.0 / ROWS)
+    target = with_lever(Mirrored(), tmp_path)[1]
+    assert target.changes == 1 and len(CALLS) < 2 * ROWS
 
 
 class OneOfTwo(Mirrored):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -32,9 +33,10 @@ doubled each time, at most. One in 64 alone would leave no more than a speedup o
 QUICK_S = 2e-4
 """A function that is quicker than this is left alone. Prior: a look at what it reads, and into the cache, takes a tenth
 of it."""
-LONGEST_LOOK_S = 0.1
-"""What a function reads is looked at whole before and after each proof, in each worker: a longer look may cost more
-than it spares."""
+LONGEST_LOOK_S, LOOK_PER_SAMPLE_S = 0.1, 1e-6
+"""What a function reads is looked at whole before and after each proof, in each worker. A longer look may cost more
+than it spares; of a large data set it may take so long for each sample: a dozen looks are a twentieth of what the
+quickest function takes in an epoch then."""
 WORTH = 2.0
 """Times as long as a copy of its result takes, a function must take to be kept."""
 PATIENCE = 3
@@ -68,7 +70,7 @@ class PartMemory:
         self._name = name
         self._on = True
         self._reading = part.reading
-        self._inherited = self._contents()
+        self._inherited = self._contents(math.inf)
         self._begin()
 
     def _begin(self) -> None:
@@ -118,11 +120,12 @@ class PartMemory:
     def _prove(self, given: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it, and once more where that has changed nothing. What is not as it should be ends the keeping, never
         the call."""
-        states, before, opens = random_states(), self._contents(), self._opens()
+        samples = self._keeping.longest()
+        states, before, opens = random_states(), self._contents(samples), self._opens()
         spare = functools.partial(self._function, *args[: self._skip], *copy.deepcopy(args[self._skip :]))
         spare = functools.partial(spare, **copy.deepcopy(kwargs))
         value = self._function(*args, **kwargs)
-        now = self._contents()
+        now = self._contents(samples)
         if before is None or now is None:
             self._stop("reads more than can be watched")
         elif random_states() != states:
@@ -190,13 +193,13 @@ class PartMemory:
         except Exception:  # the script's own question; if it raises in the call as well, the script hears it there
             return True
 
-    def _contents(self) -> Contents | None:
+    def _contents(self, samples: float) -> Contents | None:
         begun = thread_time()  # a process that has to wait for a core looks no longer
         try:
             found = Contents(*self._reading.values())
         except Exception:  # Unwatched, or an attribute of the user's that raises
             return None
-        return found if thread_time() - begun < LONGEST_LOOK_S else None
+        return found if thread_time() - begun < max(LONGEST_LOOK_S, LOOK_PER_SAMPLE_S * samples) else None
 
     def _stop(self, why: str) -> None:
         self._on = False

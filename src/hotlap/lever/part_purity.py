@@ -19,7 +19,7 @@ from hotlap.lever.effects import has_effect, unnamed_methods
 from hotlap.lever.lazy_opening import Settled, settled, stores_in_place
 from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
 from hotlap.lever.users_code import codes_in, is_users, names_in
-from hotlap.lever.watched_kinds import PLAIN, is_alone, is_numbers
+from hotlap.lever.watched_kinds import FLAT, PLAIN, inside, is_alone, is_numbers
 
 __all__ = ["Reading"]
 
@@ -218,14 +218,14 @@ class Reading:
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
-        found = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
-        for _ in range(_DEEP):  # lists of tuples: there may be a million
+        found = inside(value)
+        for _ in range(_DEEP):  # lists of tuples, or of dictionaries: there may be a million
             rest = [part for part in found if type(part) not in PLAIN]
-            if any(type(part) not in (list, tuple) for part in rest):
+            if not {type(part) for part in rest} <= FLAT:
                 for part in rest:
                     self._hold(part)
                 return
-            found = [inner for part in rest for inner in part]
+            found = [inner for part in rest for inner in inside(part)]
 
     def _hold_object(self, value: Any, kind: Any) -> None:
         unseen = isinstance(value, random.Random | logging.Logger | dict | list | tuple | set | frozenset | deque)

@@ -10,9 +10,11 @@ from typing import Any
 
 from hotlap.lever.open_files import is_open_file
 
-__all__ = ["PLAIN", "is_alone", "is_numbers"]
+__all__ = ["FLAT", "PLAIN", "inside", "is_alone", "is_numbers"]
 
 PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice, type(...)))
+FLAT = frozenset((list, tuple, dict))
+"""Containers of which there may be a million in one."""
 _NUMBERS = (("numpy", "ndarray"), ("numpy", "dtype"), ("torch", "Tensor"), ("torch", "dtype"), ("torch", "device"))
 
 
@@ -27,3 +29,8 @@ def is_numbers(value: Any) -> bool:
     """Whether it is an array, a tensor, or what kind of numbers they hold, on which device."""
     kind = type(value)
     return (kind.__module__.partition(".")[0], kind.__name__) in _NUMBERS
+
+
+def inside(container: Any) -> list[Any]:
+    """All that it holds, keys too."""
+    return [*container.keys(), *container.values()] if isinstance(container, dict) else list(container)
