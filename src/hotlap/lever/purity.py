@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hotlap.lever.users_code import codes_in
+from hotlap.lever.watched_kinds import FLAT, inside
 
 __all__ = ["IN_PLACE_OF", "draws_by_name", "impure_reason", "is_library", "is_library_name"]
 
@@ -159,9 +160,9 @@ def _parts(whole: Any, parts: Iterable[Any], seen: set[Any], depth: int) -> str 
         return None
     seen.add(id(whole))
     found = list(parts)
-    for _ in range(_DEPTH):  # lists of tuples, in a loop: there may be a million
-        if not {type(part) for part in found} - _PLAIN - {list, tuple}:
-            found = [p for part in found if type(part) in (list, tuple) for p in part]
+    for _ in range(_DEPTH):  # lists of tuples, or of dictionaries, in a loop: there may be a million
+        if not {type(part) for part in found} - _PLAIN - FLAT:
+            found = [p for part in found if type(part) in FLAT for p in inside(part)]
     for part in found:
         reason = _value(part, seen, depth) if type(part) not in _PLAIN else None
         if reason:
