@@ -132,7 +132,10 @@ def _faults(document: dict[str, Any]) -> Told:
         found.append(("right part of the step, by TraceML", f"{words}; no verdict on {score['traceml_silent']} others"))
     found += [(name, _fault(row)) for name, row in f["scripts"].items()]
     left = ", ".join(f["not_run"])
-    return Told(found, after=f"{len(f['scripts'])} scripts. " + (f"**Not measured: {left}.**" if left else ""))
+    machines = Counter(row["machine"]["cpu"] for row in f["scripts"].values())
+    where = ", ".join(f"{count} on an {cpu}" for cpu, count in machines.most_common())
+    after = f"{len(f['scripts'])} scripts: {where}. " + (f"**Not measured: {left}.**" if left else "")
+    return Told(found, after=after)
 
 
 def _fault(row: dict[str, Any]) -> str:
