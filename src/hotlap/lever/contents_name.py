@@ -24,8 +24,9 @@ _HIDING = (dict, list, tuple, set, frozenset, str, bytes, bytearray, int, float,
 def name_of(contents: Contents, inherited: Contents | None) -> str | None:
     """None where only this process can tell. ``inherited``: what was there before any was forked, and is at the
     same addresses in all."""
-    facts = [] if inherited is None else [fact for held, fact in inherited.marks if held is None]
-    common = set() if inherited is None else {id(held) for held, _ in inherited.marks if held is not None}
+    marks = [] if inherited is None else inherited.marks
+    facts = {fact for held, fact in marks if held is None}
+    common = {id(held) for held, _ in marks if held is not None}
     met: dict[int, int] = {}
     words: list[Any] = []
     for held, fact in contents.marks:
