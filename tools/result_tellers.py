@@ -133,7 +133,7 @@ def _faults(document: dict[str, Any]) -> Told:
     found += [(name, _fault(row)) for name, row in f["scripts"].items()]
     left = ", ".join(f["not_run"])
     machines = Counter(row["machine"]["cpu"] for row in f["scripts"].values())
-    where = ", ".join(f"{count} on an {cpu}" for cpu, count in machines.most_common())
+    where = ", ".join(f"{count} by {cpu}" for cpu, count in machines.most_common())
     after = f"{len(f['scripts'])} scripts: {where}. " + (f"**Not measured: {left}.**" if left else "")
     return Told(found, after=after)
 

@@ -93,7 +93,8 @@ def test_a_wrong_cause_is_told_as_one() -> None:
     score = {"cause": 0.0, "line": 1.0, "herrings_taken": 0, "alone": 0.0, "recovered": 0.9, "treated": 1,
              "traceml_phase": None, "traceml_judged": 0}  # fmt: skip
     asked = {"cause": 0.95, "line": 0.9, "alone": 1.0, "recovered": 0.9}
-    scripts = {"clips": slow, "fine": {"findings": [], "alone": False}}
+    there = {"machine": {"cpu": "Xeon"}}
+    scripts = {"clips": slow | there, "fine": {"findings": [], "alone": False} | there}
     said = told("faults", {"figures": {"score": score, "asked": asked, "scripts": scripts, "not_run": ["late"]}})
     words = dict(said.rows)
     assert words["clips"] == "decode: WRONG; line right; 1.80x (cache-decode) beside 2.00x by hand"
@@ -101,7 +102,7 @@ def test_a_wrong_cause_is_told_as_one() -> None:
     again = told("faults", {"figures": {"score": score, "asked": asked, "scripts": scripts, "not_run": []}})
     unproved = "1.00x (cache-decode, which the proof could not tell from the script) beside 2.00x by hand"
     assert dict(again.rows)["clips"].endswith(unproved)
-    assert words["fine"] == "NOT LEFT ALONE" and "**Not measured: late.**" in said.after
+    assert words["fine"] == "NOT LEFT ALONE" and said.after == "2 scripts: 2 by Xeon. **Not measured: late.**"
     assert words["of the speedup by hand, without touching the code"].endswith("of 1 scripts (wanted: 90 %)")
 
 
