@@ -6,8 +6,8 @@ import functools
 import os
 import random
 import struct
+import threading
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import lmdb
 import numpy as np
 import pytest
 import torch
+from lever_support import ROWS, Turning
 from torch.utils.data import DataLoader, Dataset
 
 from hotlap.lever.catalog import cache_sample
@@ -24,7 +25,6 @@ from hotlap.lever.lazy_opening import settled
 from hotlap.lever.part_memory import PROOFS
 from hotlap.testing.lever_target import LocalTarget
 
-ROWS = 24
 READS: list[Any] = []
 
 
@@ -204,21 +204,6 @@ def test_it_is_read_once_and_gives_the_same(kind: Any, tmp_path: Path) -> None:
     assert len(READS) < 2 * ROWS
 
 
-class Turning:
-    """Batches of two; what one worker was given in an epoch, the other is given in the next."""
-
-    def __init__(self) -> None:
-        self.epoch = 0
-
-    def __len__(self) -> int:
-        return ROWS // 2
-
-    def __iter__(self) -> Iterator[list[int]]:
-        first = self.epoch % 2 * 2
-        self.epoch += 1
-        return iter([[(row + first) % ROWS, (row + first + 1) % ROWS] for row in range(0, ROWS, 2)])
-
-
 @pytest.mark.parametrize("kind", OPENED)
 def test_nothing_is_opened_before_the_workers_are_forked_and_they_share(kind: Any, tmp_path: Path) -> None:
     """A file that HDF5 has open is broken in a fork, and a place that is shared is nobody's."""
@@ -325,7 +310,36 @@ class Written(OfHdf5):
         self.file = h5py.File(self.path, "r+")
 
 
-@pytest.mark.parametrize("kind", [Counts, Remembers, TellsTheRest, ReturnsEarly, Largest, Streams, Written])
+class OfThread(Rows):
+    """What a thread holds for itself is seen by no other."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.here = threading.local()
+        self.here.last = 0
+
+    def __getitem__(self, index: int) -> Any:
+        self.here.last = index
+        return self.load(index // 2) + random.random()
+
+    def load(self, index: int) -> Any:
+        return np.sqrt(np.float32([index, self.here.last % 2, 0]))
+
+
+class Replaces(Rows):
+    """An LMDB that is written under a name that may mean anything."""
+
+    def load(self, index: int) -> Any:
+        if self.file is None:
+            self.file = lmdb.open(str(self.path) + ".written")
+        with self.file.begin(write=True) as change:
+            change.replace(b"last", str(index).encode())
+        return np.sqrt(np.float32([index] * 3))
+
+
+@pytest.mark.parametrize(
+    "kind", [OfThread, Replaces, Counts, Remembers, TellsTheRest, ReturnsEarly, Largest, Streams, Written]
+)
 def test_what_only_looks_like_it_is_computed_each_time(kind: Any, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     data, other = kind(tmp_path / "a"), kind(tmp_path / "b")

@@ -6,7 +6,7 @@ import functools
 import random
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from lever_support import ROWS, Turning
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from hotlap.lever.catalog import cache_sample
 from hotlap.testing.lever_target import LocalTarget
 
-ROWS = 24
 HERE: dict[str, Path] = {}
 SAID: list[str] = []
 WORKERS: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": "fork"}
@@ -44,21 +44,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def zip_of(name: str) -> Path:
     return HERE[name].with_suffix(".zip")
-
-
-class Turning:
-    """Batches of two; what one worker was given in an epoch, the other is given in the next."""
-
-    def __init__(self) -> None:
-        self.epoch = 0
-
-    def __len__(self) -> int:
-        return ROWS // 2
-
-    def __iter__(self) -> Iterator[list[int]]:
-        first = self.epoch % 2 * 2
-        self.epoch += 1
-        return iter([[(row + first) % ROWS, (row + first + 1) % ROWS] for row in range(0, ROWS, 2)])
 
 
 class Noisy(Dataset[Any]):

@@ -14,6 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.open_files import is_open_file
+from hotlap.lever.users_code import is_standard
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,7 +89,7 @@ class Contents:
             for cell in value.__closure__ or ():
                 with contextlib.suppress(ValueError):  # an empty one
                     self._look(cell.cell_contents, depth)
-        elif isinstance(value, _NAMES) or _is_library(kind) or is_open_file(value):
+        elif isinstance(value, _NAMES) or is_standard(kind.__module__) or is_open_file(value):
             self._mark(value)
         else:
             self._mark(value)
@@ -117,10 +118,6 @@ class Contents:
         for name, held in [*found.items(), *((s, getattr(value, s, None)) for s in slots)]:
             self._mark(None, name)
             self._look(held, depth)
-
-
-def _is_library(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in sys.stdlib_module_names
 
 
 def _names_of(slots: Any) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from hotlap.lever.contents import Contents, is_read_whole
 from hotlap.lever.open_files import descriptor_name, file_name, is_open_file
+from hotlap.lever.users_code import is_standard
 
 __all__ = ["name_of"]
 
@@ -68,5 +69,4 @@ def _word(held: Any) -> Any:
         return "array" if is_read_whole(held) else None
     # of a Python class nothing is hidden beside its attributes; those are marks of their own
     is_plain = hasattr(held, "__dict__") and kind.__basicsize__ <= _PLAIN_SIZE and not isinstance(held, _HIDING)
-    is_library = kind.__module__.partition(".")[0] in sys.stdlib_module_names
-    return (kind.__module__, kind.__qualname__) if is_plain and not is_library else None
+    return (kind.__module__, kind.__qualname__) if is_plain and not is_standard(kind.__module__) else None

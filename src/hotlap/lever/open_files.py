@@ -22,9 +22,11 @@ def is_open_file(value: Any) -> bool:
             return value.fp is None or value.mode == "r"
         if _is(value, "numpy", "memmap"):
             return not value.flags.writeable
-    except Exception:  # closed behind its back
-        return False
-    return _is(value, "lmdb", "Environment", "Transaction")  # what writes has a name: put
+        if _is(value, "lmdb", "Environment"):
+            return bool(value.flags()["readonly"])
+    except Exception:  # closed: it has to be opened again before anything is read
+        return True
+    return False
 
 
 def file_name(value: Any) -> str | None:

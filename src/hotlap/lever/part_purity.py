@@ -9,7 +9,6 @@ import dis
 import functools
 import logging
 import random
-import sys
 from collections import deque
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -18,7 +17,7 @@ from typing import Any
 from hotlap.lever.effects import has_effect, unnamed_methods
 from hotlap.lever.lazy_opening import Settled, settled, stores_in_place
 from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
-from hotlap.lever.users_code import codes_in, is_users, names_in
+from hotlap.lever.users_code import codes_in, is_standard, is_users, names_in
 from hotlap.lever.watched_kinds import FLAT, PLAIN, inside, is_alone, is_numbers
 
 __all__ = ["Reading"]
@@ -147,10 +146,10 @@ class Reading:
             self._refuse(f"it uses {function.__name__}")
         if (function.__code__, of) in self._seen or is_library(function):
             return
-        if self._stores_alone and (not is_users(function) or stores_in_place(function)):
-            if is_users(function):
-                raise _Changing(f"{function.__name__} stores state")
+        if self._stores_alone and not is_users(function):
             return
+        if self._stores_alone and stores_in_place(function):
+            raise _Changing(f"{function.__name__} stores state")
         self._seen.add((function.__code__, of))
         own = Settled(function.__code__)
         if of is not None:
@@ -229,7 +228,7 @@ class Reading:
 
     def _hold_object(self, value: Any, kind: Any) -> None:
         unseen = isinstance(value, random.Random | logging.Logger | dict | list | tuple | set | frozenset | deque)
-        known = kind.__module__.partition(".")[0] in sys.stdlib_module_names or draws_by_name(kind.__name__)
+        known = is_standard(kind.__module__) or draws_by_name(kind.__name__)
         if unseen or known or not hasattr(value, "__dict__"):
             if kind is functools._lru_cache_wrapper:
                 raise _Changing(f"{value.__name__} keeps results")
@@ -247,4 +246,4 @@ class Reading:
 
 def _is_installed(module: str) -> bool:
     """Of the standard library, or of the libraries whose functions are known to compute alone."""
-    return module.partition(".")[0] in sys.stdlib_module_names or is_library_name(module)
+    return is_standard(module) or is_library_name(module)

@@ -120,8 +120,6 @@ def _name(name: str, function: types.FunctionType, owner: Any, seen: set[Any], d
     if name in _SAYS:
         return f"{function.__name__} says something ({name})"
     reached = getattr(type(owner), name, None) if owner is not None else None
-    if isinstance(reached, functools.cached_property) and name not in getattr(owner, "__dict__", {}):
-        return f"{function.__name__} opens {name} at its first use"  # not here: a worker's is its own
     if isinstance(reached, property):
         reached = reached.fget
     if isinstance(reached, types.FunctionType):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import sysconfig
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any, TypeGuard
 
-__all__ = ["ALONE", "ModuleNames", "codes_in", "is_users", "names_in"]
+__all__ = ["ALONE", "ModuleNames", "codes_in", "is_standard", "is_users", "names_in"]
 
 ALONE = 2
 """References to a function that nothing but its module's names holds, while they are counted."""
@@ -17,6 +18,11 @@ _INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib",
 def is_users(function: Any) -> TypeGuard[FunctionType]:
     """A function in Python that no installed package brought."""
     return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_INSTALLED)
+
+
+def is_standard(module: str) -> bool:
+    """Whether a module is the standard library's, or built in."""
+    return module.partition(".")[0] in sys.stdlib_module_names
 
 
 class ModuleNames:

@@ -15,6 +15,7 @@ __all__ = ["FLAT", "PLAIN", "inside", "is_alone", "is_numbers"]
 PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice, type(...)))
 FLAT = frozenset((list, tuple, dict))
 """Containers of which there may be a million in one."""
+_LOCKS = (("_thread", "lock"), ("_thread", "RLock"))
 _NUMBERS = (("numpy", "ndarray"), ("numpy", "dtype"), ("torch", "Tensor"), ("torch", "dtype"), ("torch", "device"))
 
 
@@ -22,7 +23,7 @@ def is_alone(value: Any) -> bool:
     """Whether it holds nothing else of the script's. A lock counts: to take it and give it back changes nothing."""
     kind = type(value)
     known = kind in PLAIN or isinstance(value, PurePath | re.Pattern | struct.Struct | enum.Enum)
-    return known or kind.__module__ == "_thread" or is_open_file(value)
+    return known or (kind.__module__, kind.__name__) in _LOCKS or is_open_file(value)
 
 
 def is_numbers(value: Any) -> bool:

@@ -56,7 +56,7 @@ CONFLICTS = ()
 NUMERIC = False
 RULES = MAX_BYTES
 
-_DRAWN = "they did when drawn twice, or what they come from cannot be watched"
+_DRAWN = "they did when drawn twice, or what they come from cannot be watched, or is opened at its first use"
 
 
 def evidence(findings: Findings) -> Finding | None:
