@@ -22,6 +22,7 @@ from hotlap.records.trials import Interval, Trial
 from hotlap.testing.lever_kit import findings_of
 
 UNCERTAIN, CERTAIN, NONE = Interval(1.5, 0.7, 3.4), Interval(1.5, 1.3, 1.8), Interval(0.9, 0.8, 0.99)
+FOUR = ("allocator", "autocast", "channels-last", "cache-teacher")
 
 
 def with_workers(count: int, device: str = "cpu") -> Findings:
@@ -100,10 +101,10 @@ def test_a_lever_in_doubt_is_tried_once_more_after_the_others(monkeypatch: pytes
 
 
 def test_a_lever_left_in_doubt_is_told_with_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    state, _ = searched(monkeypatch, {name: [UNCERTAIN, UNCERTAIN] for name in ("a", "b", "c", "d")})
-    assert {r.id for r in state.results} == {"a", "b", "c", "d"}
-    assert [m.lever for m in state.moves] == ["a"] and state.guessed, "the proof, with its many launches, may tell"
-    assert [r.id for r in state.results if r.kept] == ["a"] and "put to the proof" in state.results[-1].reason
+    state, _ = searched(monkeypatch, {name: [UNCERTAIN, UNCERTAIN] for name in FOUR})
+    assert {r.id for r in state.results} == set(FOUR)
+    assert [m.lever for m in state.moves] == ["allocator"] and state.guessed, "the proof's many launches may tell"
+    assert [r.id for r in state.results if r.kept] == ["allocator"] and "put to the proof" in state.results[-1].reason
     assert len(state.results) == 4, "each is told once"
     assert "too noisy to judge" in state.notes[0] and "larger --budget" in state.notes[0]
 
@@ -111,10 +112,10 @@ def test_a_lever_left_in_doubt_is_told_with_what_was_seen(monkeypatch: pytest.Mo
 def test_a_guess_without_time_for_its_proof_is_told_with_the_budget_that_it_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers = {name: [UNCERTAIN, UNCERTAIN] for name in ("a", "b", "c", "d")}
+    answers = {name: [UNCERTAIN, UNCERTAIN] for name in FOUR}
     state, _ = searched(monkeypatch, answers, to_proof_s=0.0)
     assert not state.moves and not state.guessed
-    assert "no time was left for a proof of what promised most, a at 2x [1, 3]" in state.notes[-1]
+    assert "no time was left for a proof of what promised most, allocator at 2x [1, 3]" in state.notes[-1]
     assert "--budget 3m" in state.notes[-1], "three pairs of launches take 43 s, which is 29 % of it"
 
 

@@ -17,7 +17,17 @@ from hotlap.records.trials import Interval, LeverResult, Trial
 from hotlap.trial.arm import Arm
 from hotlap.trial.marks import took_hold
 
-__all__ = ["EMPTY_HANDED_UNTIL", "SEARCH_UNTIL", "Guess", "Search", "give_way", "is_here", "keep", "load_here"]
+__all__ = [
+    "EMPTY_HANDED_UNTIL",
+    "SEARCH_UNTIL",
+    "Guess",
+    "Search",
+    "Undecided",
+    "give_way",
+    "is_here",
+    "keep",
+    "load_here",
+]
 
 SEARCH_UNTIL = 0.6
 """Share of the budget by which the search ends; the rest is for the proof."""
@@ -35,6 +45,14 @@ class Guess:
     replayed: bool
 
 
+@dataclass(frozen=True)
+class Undecided:
+    """What the first trial of a lever said that could not tell, and in which of its ways (lap/caches.ways)."""
+
+    result: LeverResult
+    way: int = 0
+
+
 @dataclass
 class Search:
     """Where the search stands: the plan so far, its arm, and what was tried."""
@@ -47,8 +65,10 @@ class Search:
     refused: list[tuple[str, str]] = field(default_factory=list)
     cumulative: float = 1.0
     tried: set[tuple[str, str]] = field(default_factory=set)
-    undecided: dict[tuple[str, str], LeverResult] = field(default_factory=dict)
-    """What the first trial said where it could not tell: such a lever is tried a second time, if there is time."""
+    undecided: dict[tuple[str, str], Undecided] = field(default_factory=dict)
+    """Where the first trial could not tell: such a lever is tried a second time, if there is time."""
+    looked_again: bool = False
+    """Whether those were tried together (lap/left_open)."""
     notes: list[str] = field(default_factory=list)
     replayed: bool = False
     """Whether the incumbent trains on the replayed first batches of its epoch."""

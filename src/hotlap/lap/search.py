@@ -8,6 +8,7 @@ from hotlap.lap.baseline import Baseline
 from hotlap.lap.best_guess import prove_best
 from hotlap.lap.incumbent import Search
 from hotlap.lap.knobs import usable
+from hotlap.lap.left_open import left_open, plan_with
 from hotlap.lap.session import Session
 from hotlap.lap.slow_steps import grown, holds_a_trial, too_slow
 from hotlap.lap.together import expected_trial_s, few_trials, is_doubtful, least_of_lot, lot, try_together
@@ -53,7 +54,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
         _together(session, baseline, state, roof, knobs)
     while not state.too_slow and _step(session, baseline, state, roof, knobs):
         pass
-    unsettled = [first for key, first in state.undecided.items() if key not in state.tried]
+    unsettled = [first.result for key, first in state.undecided.items() if key not in state.tried]
     state.results += unsettled
     if (slow := too_slow(session, baseline, state, before_s)) is not None:
         state.notes.append(slow)
@@ -73,6 +74,7 @@ def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None
     """One trial more: of what promises most; of a member of the lot, where it is to be doubted first. False at the end.
 
     First members that are doubtful by their kind; then levers that promise something beside the lot; then its others.
+    What noise left open comes last: together first, then one by one.
     """
     found = _still_worth(state, roof, _promising(session, state, knobs))
     member = least_of_lot(state)
@@ -83,11 +85,21 @@ def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None
         seconds = min(MEASURE_S, session.left_s(state.until))
         try_without(session, baseline, state, member, seconds, "it came in with others, and")
         return True
-    for candidate in found:
+    still_open = left_open(state, found)
+    for candidate in [c for c in found if c not in still_open]:
         if _has_time(session, baseline, state, candidate.predicted >= WORTH_LENDING, [candidate]):
             try_lever(session, baseline, state, candidate, MEASURE_S)
             return True
-    return False
+    return bool(still_open) and _look_again(session, baseline, state, still_open)
+
+
+def _look_again(session: Session, baseline: Baseline, state: Search, found: Sequence[Candidate]) -> bool:
+    """What noise left open, all of it in one trial. Each member has shown a gain by itself: none is doubted after it."""
+    state.looked_again = True
+    if _has_time(session, baseline, state, True, found):
+        plan = plan_with(session, baseline, state, found)
+        try_together(session, baseline, state, found, min(LOT_S, session.left_s(state.until)), plan)
+    return True
 
 
 def _has_time(

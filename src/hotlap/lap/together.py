@@ -8,14 +8,14 @@ the time that is left, one after the other is taken away again, to see whether i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.best_guess import is_worth_a_proof
-from hotlap.lap.caches import REPLAY_BATCHES, WHOLE, needs_replay, relieved, warm_steps
+from hotlap.lap.caches import HERE, REPLAY_BATCHES, WHOLE, needs_replay, relieved, warm_steps
 from hotlap.lap.headroom import too_full
-from hotlap.lap.incumbent import Guess, Search, keep
+from hotlap.lap.incumbent import Guess, Search, is_here, keep, load_here
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.one_at_a_time import launches_per_trial
 from hotlap.lap.session import Session, waits_for
@@ -24,8 +24,9 @@ from hotlap.lever.registry import levers
 from hotlap.plan.choose import Choice, choose
 from hotlap.plan.match import Candidate, as_move, blocked, canonical
 from hotlap.records.plan import Move
-from hotlap.records.trials import Interval, LeverResult
+from hotlap.records.trials import Interval, LeverResult, Trial
 from hotlap.report import units
+from hotlap.trial.arm import Arm
 from hotlap.trial.marks import last_words, refusal, took_hold
 
 __all__ = ["expected_trial_s", "few_trials", "is_doubtful", "least_of_lot", "lot", "try_together"]
@@ -70,64 +71,98 @@ def lot(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def try_together(
-    session: Session, baseline: Baseline, state: Search, candidates: Sequence[Candidate], seconds: float
+    session: Session,
+    baseline: Baseline,
+    state: Search,
+    candidates: Sequence[Candidate],
+    seconds: float,
+    plan: Sequence[Move] | None = None,
 ) -> None:
     """One trial of all ``candidates``. Those that took hold are kept where it paid; else all are left to be tried one
-    by one."""
-    replay = REPLAY_BATCHES if any(needs_replay(c.lever, state.findings) for c in candidates) else 0
-    moves = [as_move(c) for c in candidates]
-    arm = session.arm("together", moves=moves, replay_batches=replay)
-    names = ", ".join(c.lever for c in candidates)
-    session.stage = f"try {len(candidates)} levers together"
-    session.listener.line(f"  together: {names}")
-    warm = 0 if replay else warm_steps(moves, state.findings)
-    trial = measure(session, state.incumbent, arm, Question("together", seconds, warm_steps=warm))
-    state.trials.append(trial)
+    by one. ``plan``: the plan so far with theirs in it, where they were tried by themselves before (lap/left_open)."""
+    moves = list(plan) if plan is not None else [*state.moves, *(as_move(c) for c in candidates)]
+    arm, trial, replayed = _trial_of_all(session, state, candidates, moves, seconds)
     choice, held = choose(trial), took_hold(arm)
-    kept = [(c, m) for c, m in zip(candidates, moves, strict=True) if c.lever in held]
-    full = too_full(session, state.incumbent, arm)
-    if trial.interval is None or not kept or full is not None:
+    kept = [c for c in candidates if c.lever in held]
+    found = [m for m in moves if m.lever in {c.lever for c in kept} or m in state.moves or m is HERE]
+    against = too_full(session, state.incumbent, arm)
+    against = against if is_here(state, moves, arm) else "the script's loader keeps its workers"
+    if trial.interval is None or not kept or against is not None:
         session.discard(arm)
-        session.listener.line(f"  together: {full or choice.reason}; they are tried one by one")
+        session.listener.line(f"  together: {against or choice.reason}; they are tried one by one")
         return
     factor = state.cumulative * trial.interval.ratio
-    results = _results([c for c, _ in kept], choice, trial.interval, baseline, factor)
+    alone = "measured" if plan is None else "certain"
+    results = _results(kept, choice, trial.interval, baseline, factor, alone)
     if not choice.kept:
         session.discard(arm)
-        if is_worth_a_proof(trial):
-            state.guesses.append(Guess([m for _, m in kept], trial.interval, results, bool(replay)))
+        if is_worth_a_proof(trial) and not state.moves:
+            state.guesses.append(Guess(found, trial.interval, results, replayed))
         session.listener.line(f"  together: {choice.reason}; they are tried one by one")
         return
-    state.tried |= {(c.lever, canonical(c.setting)) for c, _ in kept}
+    state.tried |= {(c.lever, canonical(c.setting)) for c in kept}
     state.cumulative = factor
-    state.replayed = bool(replay)
+    state.replayed = replayed
+    load_here(state, moves, f"{_names(kept)} came in, and the step is {units.ratio(trial.interval.ratio)} as fast")
     state.results += results
-    found = [m for _, m in kept]
-    if len(found) == 1:  # the trial was about it alone
-        ratio = trial.interval
-        found = [replace(found[0], gain=ratio.ratio, low=ratio.low, high=ratio.high)]
+    if len(kept) == 1:  # the trial was about it alone
+        own = trial.interval
+        found = [
+            replace(m, gain=own.ratio, low=own.low, high=own.high) if m.lever == kept[0].lever else m for m in found
+        ]
     keep(session, baseline, state, arm, found)
-    words = last_words(arm)
-    for c in candidates:
-        if c.lever not in held and c.lever in words:  # by itself it would say the same
-            status, why = refusal(words[c.lever])
-            told = choose(replace(trial, status=status, reason=why, interval=None))
-            state.results.append(LeverResult(c.lever, c.setting, c.preserves, c.predicted, None, False, told.reason))
-            state.tried.add((c.lever, canonical(c.setting)))
-    session.listener.line(f"+ together  {units.ratio(trial.interval.ratio)}: {', '.join(c.lever for c, _ in kept)}")
-    if len(kept) > 1:
+    _tell_refused(state, trial, candidates, held, arm)
+    session.listener.line(f"+ together  {units.ratio(trial.interval.ratio)}: {_names(kept)}")
+    if len(kept) > 1 and plan is None:
         state.notes.append(
             f"{len(kept)} levers were tried in one trial, since the script takes {units.seconds(baseline.start_s)} to "
             "its first step: a larger --budget measures each by itself."
         )
 
 
+def _trial_of_all(
+    session: Session, state: Search, candidates: Sequence[Candidate], moves: list[Move], seconds: float
+) -> tuple[Arm, Trial, bool]:
+    """The arm of the plan ``moves``, its trial, and whether that repeats the first batches of an epoch."""
+    wants_replay = any(needs_replay(c.lever, state.findings) for c in candidates)
+    replay = REPLAY_BATCHES if state.replayed or wants_replay else 0
+    arm = session.arm("together", moves=moves, replay_batches=replay)
+    session.stage = f"try {len(candidates)} levers together"
+    session.listener.line(f"  together: {_names(candidates)}")
+    question = Question(
+        "together",
+        seconds,
+        startup_s=sum(c.gain.startup_s for c in candidates),
+        warm_steps=0 if replay else warm_steps(moves, state.findings),
+    )
+    trial = measure(session, state.incumbent, arm, question)
+    state.trials.append(trial)
+    return arm, trial, bool(replay)
+
+
+def _names(candidates: Sequence[Candidate]) -> str:
+    return ", ".join(c.lever for c in candidates)
+
+
+def _tell_refused(
+    state: Search, trial: Trial, candidates: Sequence[Candidate], held: Collection[str], arm: Arm
+) -> None:
+    """Those that said why they change nothing: by itself, each would say the same."""
+    words = last_words(arm)
+    for c in candidates:
+        if c.lever not in held and c.lever in words:
+            status, why = refusal(words[c.lever])
+            told = choose(replace(trial, status=status, reason=why, interval=None))
+            state.results.append(LeverResult(c.lever, c.setting, c.preserves, c.predicted, None, False, told.reason))
+            state.tried.add((c.lever, canonical(c.setting)))
+
+
 def _results(
-    kept: Sequence[Candidate], choice: Choice, interval: Interval, baseline: Baseline, factor: float
+    kept: Sequence[Candidate], choice: Choice, interval: Interval, baseline: Baseline, factor: float, none_was: str
 ) -> list[LeverResult]:
-    """A line of the report for each: the gain of all stands at the last."""
+    """A line of the report for each: the gain of all stands at the last. ``none_was``: measured, certain."""
     alone = len(kept) == 1
-    reason = choice.reason if alone else f"{len(kept)} levers together {choice.reason}: none was measured by itself"
+    reason = choice.reason if alone else f"{len(kept)} levers together {choice.reason}: none was {none_was} by itself"
     base = baseline.findings.throughput.samples_per_s
     return [
         LeverResult(

@@ -7,7 +7,7 @@ from hotlap.lap.best_guess import is_worth_a_proof
 from hotlap.lap.caches import HERE, REPLAY_BATCHES, WHOLE, loaded_here, needs_replay, relieved, warm_steps, ways
 from hotlap.lap.earned_back import earned_back
 from hotlap.lap.headroom import too_full
-from hotlap.lap.incumbent import Guess, Search, is_here, keep, load_here
+from hotlap.lap.incumbent import Guess, Search, Undecided, is_here, keep, load_here
 from hotlap.lap.knobs import keep_move
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
@@ -45,9 +45,12 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
             how = "loaded by the training itself" if candidate.lever == WHOLE else "beside the step"
             session.listener.line(f"  {candidate.lever}, {how}  {result.reason}")
     if not result.kept:
-        trial, result = max(told, key=lambda one: one[0].interval.ratio if one[0].interval is not None else 0.0)
+        way = max(range(len(told)), key=lambda n: _ratio(told[n][0]))
+        trial, result = told[way]
     if not result.kept and _undecided(trial) and key not in state.undecided:
-        state.undecided[key] = result  # noise, not the lever, decided: once more when the others have been tried
+        state.undecided[key] = Undecided(
+            result, way
+        )  # noise, not the lever, decided: once more when the others have been tried
         state.tried.discard(key)
         session.listener.line(f"  {candidate.lever}  undecided for now: {result.reason}")
         return
@@ -118,6 +121,10 @@ def _check_first(state: Search, question: Question, trial: Trial) -> None:
     its_own = question.warm_steps and not trial.reason.startswith(OF_BASELINE)  # a cache needs more steps
     if not its_own and not any(result.measured for result in state.results):
         check_baseline(trial)
+
+
+def _ratio(trial: Trial) -> float:
+    return trial.interval.ratio if trial.interval is not None else 0.0
 
 
 def _undecided(trial: Trial) -> bool:
