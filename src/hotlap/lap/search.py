@@ -94,7 +94,7 @@ def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None
 
 
 def _look_again(session: Session, baseline: Baseline, state: Search, found: Sequence[Candidate]) -> bool:
-    """What noise left open, all of it in one trial. Each member has shown a gain by itself: none is doubted after it."""
+    """What noise left open, all of it in one trial. Each has shown a gain by itself: none is doubted after it."""
     state.looked_again = True
     if _has_time(session, baseline, state, True, found):
         plan = plan_with(session, baseline, state, found)
