@@ -167,6 +167,16 @@ def test_in_doubt_the_lot_is_put_to_the_proof_if_nothing_else_is_kept(monkeypatc
     assert all("no plan came" in r.reason for r in state.results if r.id in NAMES)
 
 
+@pytest.mark.parametrize(("ratio", "lot"), [(1.2, True), (1.4, False)])
+def test_in_doubt_more_levers_go_to_the_proof_where_they_promise_no_less(
+    ratio: float, lot: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = Interval(ratio, 0.95, 1.5)
+    answers = {"together": DOUBT, "cache-teacher": alone, "channels-last": NONE, "allocator": NONE}
+    state, _, _ = searched(monkeypatch, answers, set(NAMES))
+    assert alone.low > DOUBT.low and [m.lever for m in state.moves] == (list(NAMES) if lot else ["cache-teacher"])
+
+
 def test_what_was_kept_is_no_guess(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"together": DOUBT, "cache-teacher": FASTER, "channels-last": NONE, "allocator": NONE}
     state, _, _ = searched(monkeypatch, answers, set(NAMES))

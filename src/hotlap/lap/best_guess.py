@@ -8,11 +8,12 @@ was kept, could decide. It claims as rarely what is not there (bench/power.py co
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.caches import REPLAY_BATCHES
-from hotlap.lap.incumbent import Search
+from hotlap.lap.incumbent import Guess, Search
 from hotlap.lap.session import Session
 from hotlap.lap.slow_steps import holds_a_proof, proof_budget_s
 from hotlap.records.trials import Trial
@@ -30,11 +31,11 @@ def is_worth_a_proof(trial: Trial) -> bool:
 
 
 def prove_best(session: Session, baseline: Baseline, state: Search) -> None:
-    """The plan is what promised most, by the lower end of its interval; nothing where nothing did, or where no time is
-    left for as many launches as a claim needs."""
+    """The plan is what promised most; nothing where nothing did, or where no time is left for as many launches as a
+    claim needs."""
     if state.moves or not state.guesses:
         return
-    best = max(state.guesses, key=lambda guess: guess.interval.low)
+    best = _best(state.guesses)
     if not holds_a_proof(session, baseline):
         found = units.ratio_interval(best.interval.ratio, best.interval.low, best.interval.high)
         state.notes.append(
@@ -59,6 +60,18 @@ def prove_best(session: Session, baseline: Baseline, state: Search) -> None:
     state.notes.append(
         f"The search was certain of nothing: the proof was made of what promised most, {', '.join(names)}."
     )
+
+
+def _best(guesses: Sequence[Guess]) -> Guess:
+    """What promised most, by the lower end of its interval; or more levers, with it among them, that promised no less:
+    their larger gain is easier to tell from noise, which their one trial may have had more of."""
+    best = max(guesses, key=lambda guess: guess.interval.low)
+    wider = [g for g in guesses if _levers(g) > _levers(best) and g.interval.ratio >= best.interval.ratio]
+    return max(wider, key=lambda guess: guess.interval.ratio, default=best)
+
+
+def _levers(guess: Guess) -> set[str]:
+    return {move.lever for move in guess.moves}
 
 
 def put_back(state: Search) -> None:
