@@ -124,6 +124,9 @@ def test_what_can_be_looked_at_together() -> None:
     state = _state(*((c, None if c.lever == "cache-teacher" else ratios[c.lever]) for c in found))
     able = ["allocator", "channels-last"]
     assert [c.lever for c in left_open(state, found)] == able, "the largest gain first, and none beside its rival"
+    workers, cache = candidate("loader-workers"), candidate("cache-sample")
+    beside = _state(*((c, OPEN) for c in (workers, cache, found[0])))
+    assert left_open(beside, [workers, cache, found[0]]) == [cache, found[0]], "it may take the workers' place"
     assert left_open(state, found[:1]) == [], "one alone has its own second trial"
     state.looked_again = True
     assert left_open(state, found) == []

@@ -12,13 +12,13 @@ from lap_support import Session
 from hotlap.lap import incumbent, together, try_lever, without
 from hotlap.lap import search as module
 from hotlap.lap.best_guess import put_back
-from hotlap.lap.caches import warm_steps
+from hotlap.lap.caches import HERE, warm_steps
 from hotlap.lap.incumbent import Search
 from hotlap.lap.search import MEASURE_S, search
 from hotlap.lap.together import few_trials, is_doubtful, least_of_lot, lot
 from hotlap.lap.without import LIKELY
 from hotlap.lever.contract import Gain
-from hotlap.plan.match import Candidate
+from hotlap.plan.match import Candidate, canonical
 from hotlap.records.plan import KNOB, Move
 from hotlap.records.rows import Mark
 from hotlap.records.trials import Interval, Trial
@@ -42,6 +42,7 @@ def searched(
     words: dict[str, list[Mark]] | None = None,
     full: str | None = None,
     names: tuple[str, ...] = NAMES,
+    settings: dict[str, Any] | None = None,
     each_s: float = 25.0,
     to_search_s: float = 0.0,
 ) -> tuple[Search, Session, list[str]]:
@@ -57,7 +58,8 @@ def searched(
 
     def promising(_: Any, state: Search, __: Any) -> list[Candidate]:
         found = [candidate(name, 1.5 - 0.1 * k) for k, name in enumerate(names)]
-        return [c for c in found if (c.lever, "{}") not in state.tried]
+        found = [replace(c, setting=(settings or {}).get(c.lever, {})) for c in found]
+        return [c for c in found if (c.lever, canonical(c.setting)) not in state.tried]
 
     for where in (try_lever, together, without):
         monkeypatch.setattr(where, "measure", measure)
@@ -82,6 +84,15 @@ def test_a_script_that_starts_slowly_gets_its_levers_in_one_trial(monkeypatch: p
     assert all(r.kept and r.measured is None and "3 levers together 2.00x" in r.reason for r in state.results)
     assert [r.cumulative for r in state.results] == [None, None, 2.0], "no lever is thanked for the gain of all"
     assert "20.0 s to its first step" in state.notes[0] and "+ together" in session.lines[1]
+
+
+def test_workers_that_go_as_a_lever_of_the_lot_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("cache-teacher", "loader-workers")
+    made = {"settings": {"loader-workers": dict(HERE.setting)}, "names": names}
+    state, _, _ = searched(monkeypatch, {"together": PAYS, "without-loader-workers": NONE}, set(names), **made)
+    assert [m.lever for m in state.moves] == list(names) and [r.id for r in state.results] == list(names)
+    state, _, _ = searched(monkeypatch, {"together": PAYS, "loader-workers": NONE}, {"cache-teacher"}, **made)
+    assert [m.lever for m in state.moves] == ["cache-teacher"], "the loader kept them, and the rest paid"
 
 
 def test_a_lever_that_is_not_missed_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,17 @@ from hotlap.lever.catalog import loader_workers
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
 
-__all__ = ["HERE", "REPLAY_BATCHES", "loaded_here", "needs_replay", "relieved", "warm_steps", "ways"]
+__all__ = [
+    "FEEDERS",
+    "HERE",
+    "REPLAY_BATCHES",
+    "is_of_samples",
+    "loaded_here",
+    "needs_replay",
+    "relieved",
+    "warm_steps",
+    "ways",
+]
 
 LONG_EPOCH_S = 15.0
 """An epoch longer than this is replayed in short for levers that need one epoch to warm a cache."""
@@ -32,7 +42,7 @@ def ways(moves: Sequence[Move], new: Move, unmodified: Findings, may_take_worker
     """Plans with ``new`` at their end, the likeliest to pay first: of a cache of samples, one whose samples are loaded
     beside the step as in the plan so far, and one whose are not."""
     beside = [*(m for m in moves if m.lever != new.lever), new]  # a knob has one value
-    if not _is_cache(new.lever) or new.lever == TEACHER:
+    if not is_of_samples(new.lever):
         return [beside]
     here = loaded_here(moves, unmodified, may_take_workers)
     if here is None:
@@ -57,7 +67,7 @@ def loaded_here(moves: Sequence[Move], unmodified: Findings, may_take_workers: b
 
 def relieved(moves: Sequence[Move], kept: str) -> Move | None:
     """The move that may no longer pay, now that ``kept`` has been added."""
-    return _feeder(moves) if _is_cache(kept) and kept != TEACHER else None
+    return _feeder(moves) if is_of_samples(kept) else None
 
 
 def _feeder(moves: Sequence[Move]) -> Move | None:
@@ -84,6 +94,11 @@ def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
         return 0
     most = MOST_TEACHER_EPOCHS if any(move.lever == TEACHER for move in moves) else MOST_EPOCHS
     return max(LEAST_EPOCHS, min(most, int(LONG_EPOCH_S / epoch_s) if epoch_s else most)) * epoch_steps
+
+
+def is_of_samples(lever: str) -> bool:
+    """Whether it is a cache that takes a sample's work away."""
+    return _is_cache(lever) and lever != TEACHER
 
 
 def _is_cache(lever: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotlap.lap.baseline import Baseline
-from hotlap.lap.caches import HERE, ways
+from hotlap.lap.caches import FEEDERS, HERE, is_of_samples, ways
 from hotlap.lap.incumbent import Search
 from hotlap.lap.session import Session, waits_for
 from hotlap.lever.registry import levers
@@ -30,7 +30,10 @@ def left_open(state: Search, found: Sequence[Candidate]) -> list[Candidate]:
     measured = [(first.result.measured, c) for first, c in seen if first.result.measured is not None]
     able: list[Candidate] = []
     moves = list(state.moves)
+    cached = any(is_of_samples(c.lever) for _, c in measured)
     for _, c in sorted(measured, key=lambda one: -one[0].ratio):
+        if cached and c.lever in FEEDERS:
+            continue  # the cache may take its place
         if not (c.is_knob or waits_for(c.lever)) and blocked(levers()[c.lever], moves) is None:
             able.append(c)
             moves.append(as_move(c))
