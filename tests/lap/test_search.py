@@ -100,6 +100,20 @@ def test_a_lever_in_doubt_is_tried_once_more_after_the_others(monkeypatch: pytes
     assert "undecided for now" in session.lines[0]
 
 
+@pytest.mark.parametrize(
+    ("found", "again"),
+    [(Interval(1.02, 0.68, 1.56), True), (Interval(1.02, 0.8, 1.4), False), (Interval(0.98, 0.68, 1.56), False),
+     (Interval(1.02, 0.98, 1.06), False)],
+    ids=["holds what was promised", "does not", "likelier slower", "is certain enough"],
+)  # fmt: skip
+def test_a_trial_that_cannot_tell_what_was_promised_from_nothing_is_made_again(
+    found: Interval, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, session = searched(monkeypatch, {"cache-decode": [found, CERTAIN], "autocast": [NONE]})
+    assert [m.lever for m in state.moves] == ["cache-decode"] * again  # 1.5x was promised
+    assert ("undecided for now" in session.lines[0]) == again
+
+
 def test_a_lever_left_in_doubt_is_told_with_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     state, _ = searched(monkeypatch, {name: [UNCERTAIN, UNCERTAIN] for name in FOUR})
     assert {r.id for r in state.results} == set(FOUR)

@@ -24,7 +24,7 @@ __all__ = ["try_lever"]
 
 PROMISING = Budget.promising
 WIDE = 1.15
-"""An undecided trial is repeated when its ratio is promising and its interval wider than this factor."""
+"""An undecided trial is repeated when its interval is wider than this factor, and its ratio or upper end promising."""
 
 
 def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Candidate, most_s: float) -> None:
@@ -47,7 +47,7 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
     if not result.kept:
         way = max(range(len(told)), key=lambda n: _ratio(told[n][0]))
         trial, result = told[way]
-    if not result.kept and _undecided(trial) and key not in state.undecided:
+    if not result.kept and _undecided(trial, candidate) and key not in state.undecided:
         state.undecided[key] = Undecided(
             result, way
         )  # noise, not the lever, decided: once more when the others have been tried
@@ -127,12 +127,13 @@ def _ratio(trial: Trial) -> float:
     return trial.interval.ratio if trial.interval is not None else 0.0
 
 
-def _undecided(trial: Trial) -> bool:
-    """Whether the trial was too noisy to tell a gain worth having from none."""
+def _undecided(trial: Trial, candidate: Candidate) -> bool:
+    """Whether the trial was too noisy to tell a gain worth having from none, or the gain that was promised."""
     found = trial.interval
     if found is None:
         return trial.status == "failed" and TOO_FEW in trial.reason
-    return found.ratio > PROMISING and found.low <= PROMISING and found.high / found.low > WIDE
+    promised = not candidate.is_knob and found.ratio >= 1.0 and found.high >= candidate.predicted > PROMISING
+    return (found.ratio > PROMISING or promised) and found.low <= PROMISING and found.high / found.low > WIDE
 
 
 def _told(result: LeverResult) -> str:
