@@ -312,6 +312,20 @@ def test_a_change_that_came_with_a_neighbour_is_the_neighbours() -> None:
     assert [n for n in busy.notes if "other processes took 0.9 of 2 cores (0.1 before)" in n]
 
 
+@pytest.mark.parametrize("jump", [False, True], ids=["growth", "change"])
+@pytest.mark.parametrize("phases", [("forward", "backward", "optimizer"), ("forward", "backward")], ids=len)
+def test_a_processor_that_gives_less_is_no_cause_of_the_scripts(phases: tuple[str, ...], jump: bool) -> None:
+    builder = TimelineBuilder()
+    for i in range(120):
+        more = 1 + (0.4 * (i >= 60) if jump else i / 300)
+        builder.steps(1, **{name: s * more if name in phases else s for name, s in COMPUTE.items()})
+    report = diagnose(builder.build(), cpu_machine(2), "train.py")
+    alike = len(phases) == 3
+    assert ({"drift", "growing-step"} & {f.cause for f in report.findings} == set()) == alike
+    told = [n for n in report.notes if "forward, backward and update alike" in n]
+    assert len(told) == alike and all(("from step 6" if jump else "over the run") in n for n in told)
+
+
 def test_a_growth_with_a_jump_of_noise_in_it_is_a_growth() -> None:
     def run(slope: float) -> dict[str, Finding]:
         builder = TimelineBuilder()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
+from hotlap.diagnose.alike import grew_alike
 from hotlap.diagnose.drift import find_drift, neighbours_since
 from hotlap.diagnose.sites import calls, collect_calls
 from hotlap.diagnose.view import View
@@ -29,6 +30,12 @@ def make_notes(view: View) -> list[str]:
         notes.append(
             f"From step {drift.at_step} on other processes took {taken[1]:.1f} of {view.machine.cores} cores "
             f"({taken[0]:.1f} before), and steps got slower. Shares are of both parts: measure again when it is quiet."
+        )
+    elif drift is not None and drift.after_s > drift.before_s > 0 and grew_alike(view, drift):
+        since = "over the run" if drift.growing else f"from step {drift.at_step} on"
+        notes.append(
+            f"Steps took {drift.after_s / drift.before_s:.2f}x as long {since}, forward, backward and update alike, as "
+            "where a processor gets hot or others use it: measure again when it is quiet."
         )
     missing = [p for p in ("data_wait", "forward", "backward", "optimizer") if view.times.phase_s.get(p) is None]
     if missing:

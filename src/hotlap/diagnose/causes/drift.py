@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.alike import grew_alike
 from hotlap.diagnose.drift import find_drift, grown_lines, neighbours_since
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
@@ -12,10 +13,13 @@ CAUSE = "drift"
 def find(view: View) -> Finding | None:
     """One change point after which steps are slower; the phase that grew and its lines name the cause.
 
-    None where others took cores from then on that they had left alone before: that is said in a note.
+    None where others took cores from then on that they had left alone before, or all that computes got slower alike:
+    that is said in a note. (A guard has asked that before.)
     """
     drift = find_drift(view)
     if drift is None or drift.growing or drift.after_s <= drift.before_s or neighbours_since(view, drift) is not None:
+        return None
+    if view.known_drift is None and grew_alike(view, drift):
         return None
     rows = view.steady.rows
     slow = [row for row in rows if row.i >= drift.at_step]

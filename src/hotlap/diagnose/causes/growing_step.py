@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.diagnose.alike import grew_alike
 from hotlap.diagnose.drift import find_drift, grown_lines
 from hotlap.diagnose.kept import kept
 from hotlap.diagnose.metric_growth import metric_growth
@@ -17,9 +18,14 @@ def _rss_growth_frac(view: View) -> float | None:
 
 
 def find(view: View) -> Finding | None:
-    """A steady growth: a retained graph when backward grows along with memory, a growing history otherwise."""
+    """A steady growth: a retained graph when backward grows along with memory, a growing history otherwise.
+
+    None where all that computes grew alike: that is said in a note. (A guard has asked that before.)
+    """
     drift = find_drift(view)
     if drift is None or not drift.growing or metric_growth(view) is not None:
+        return None
+    if view.known_drift is None and grew_alike(view, drift):
         return None
     grown = grown_lines(view, drift.phase)
     where = [g.where for g in grown[: view.policy.max_where]]
