@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +12,7 @@ from types import ModuleType
 from hotlap.inject.ablation import ablate
 from hotlap.inject.elementary import choose_kernels
 from hotlap.inject.export import Exporter
+from hotlap.inject.host import end_with
 from hotlap.inject.last_errors import tell_at_exit
 from hotlap.inject.offline import stay_offline
 from hotlap.inject.on_import import forget, on_import
@@ -30,8 +28,6 @@ from hotlap.records.codec import loads
 
 __all__ = ["Guest", "attach_call", "attach_from_environment", "is_attached"]
 
-HOST_CHECK_S = 1.0
-"""How often a watched script looks whether Hotlap is still there."""
 
 REPORT_AT = frozenset({12, 40, 120, 400})
 """Steps after which levers report; at the end of the process they do so anyway."""
@@ -114,22 +110,6 @@ class Guest:
         self.watch.close("exit")
 
 
-def _end_with_host(pid: int) -> None:
-    """End this process when Hotlap was killed, so that no training is left running unseen."""
-
-    def look() -> None:
-        while True:
-            time.sleep(HOST_CHECK_S)
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                os.kill(os.getpid(), signal.SIGKILL)
-            except PermissionError:  # it lives, under another user
-                continue
-
-    threading.Thread(target=look, name="hotlap-host", daemon=True).start()
-
-
 def is_attached() -> bool:
     """Whether there is a guest in this process."""
     return _guest is not None
@@ -152,7 +132,7 @@ def attach_call(call: Call) -> Guest:
     guest.pull_levers()
     atexit.register(guest.end)
     if call.host_pid:
-        _end_with_host(call.host_pid)
+        end_with(call.host_pid, call.host_where)
     return guest
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hotlap.inject import door
+from hotlap.inject.host import whereabouts
 from hotlap.lap.options import Listener, Options
 from hotlap.lever.registry import levers
 from hotlap.machine.scratch import make_scratch, remove_scratch
@@ -146,6 +147,7 @@ class Session:
             timeline_dir=str(timeline_dir),
             mode="trial",
             host_pid=0 if self.sandbox is not None else os.getpid(),
+            host_where=whereabouts(),
             moves=[move for move in moves if not move.is_knob],
             ablate=list(ablate),
             flush_s=TRIAL_FLUSH_S,

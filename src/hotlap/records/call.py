@@ -27,7 +27,9 @@ class Call:
     mode: str = "watch"
     """``watch`` (diagnose: nothing is changed), ``trial`` (sandboxed), ``run`` (a plan, light probes)."""
     host_pid: int = 0
-    """A trial's guest ends itself when this process is gone. 0: nobody."""
+    """The guest ends itself when this process is gone. 0: nobody."""
+    host_where: str = ""
+    """Where that process lives (inject/host.py): a guest elsewhere does not see it, and goes on."""
     moves: list[Move] = field(default_factory=list)
     ablate: list[str] = field(default_factory=list)
     flush_s: float = 1.0

@@ -20,6 +20,7 @@ from hotlap.diagnose.diagnose import diagnose
 from hotlap.diagnose.surroundings import Around
 from hotlap.guard.look_around import looking_around
 from hotlap.inject import door
+from hotlap.inject.host import whereabouts
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.lap.baseline import script_name
 from hotlap.lap.options import Options
@@ -109,7 +110,13 @@ def _say(text: str) -> None:
 
 def _watch(command: list[str], folder: RunFolder) -> tuple[int, list[Around]]:
     timeline_dir = folder.timeline_dir("run")
-    call = Call(timeline_dir=str(timeline_dir), mode="watch", host_pid=os.getpid(), cores=os.cpu_count() or 1)
+    call = Call(
+        timeline_dir=str(timeline_dir),
+        mode="watch",
+        host_pid=os.getpid(),
+        host_where=whereabouts(),
+        cores=os.cpu_count() or 1,
+    )
     with looking_around() as (started, around):
         return run_script(command, door.environment(call), started), around
 

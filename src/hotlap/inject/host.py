@@ -1,0 +1,43 @@
+"""A guest ends with Hotlap, where it lives on the same machine: no training is left running unseen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+__all__ = ["CHECK_S", "end_with", "whereabouts"]
+
+CHECK_S = 1.0
+"""How often a guest looks."""
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def whereabouts() -> str:
+    """The same for two processes that know each other by their numbers, and for no others: the machine since its start,
+    and the namespace of process numbers. Empty where it cannot be told."""
+    try:
+        return f"{_BOOT_ID.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # not Linux, or no /proc
+        return ""
+
+
+def end_with(pid: int, where: str) -> None:
+    """End this process when ``pid``, which lives ``where``, is gone. Of a process elsewhere (another node of a cluster,
+    another container) nothing can be seen, and nothing follows."""
+    if where != whereabouts():
+        return
+
+    def look() -> None:
+        while True:
+            time.sleep(CHECK_S)
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                os.kill(os.getpid(), signal.SIGKILL)
+            except PermissionError:  # it lives, under another user
+                continue
+
+    threading.Thread(target=look, name="hotlap-host", daemon=True).start()
