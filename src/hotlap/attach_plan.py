@@ -16,7 +16,8 @@ def attach_plan(path: str) -> None:
 
     Call it before the model, the loaders and the optimizers are made. Raises HotlapError when the plan cannot be read
     or this machine cannot do it. Environment variables that a move wants before the process starts (thread policy)
-    cannot be set any more, and knobs are the command's or a file's: a warning says so.
+    cannot be set any more, and knobs are the command's or a file's: a warning says so. Below a ``hotlap`` command it
+    does nothing, and a warning says so where that command applies no plan of its own.
     """
     from hotlap.inject.guest import attach_call
     from hotlap.lever.registry import levers
@@ -25,8 +26,13 @@ def attach_plan(path: str) -> None:
     from hotlap.plan.file import load_valid_plan
     from hotlap.plan.knobs import by_hand
     from hotlap.records.call import ENV, Call
+    from hotlap.records.codec import loads
 
     if ENV in os.environ:  # under `hotlap …` the moves come from the command line
+        call = loads(Call, Path(os.environ[ENV]).read_text(encoding="utf-8"), os.environ[ENV])
+        if call.mode != "trial" and not call.has_plan:
+            told = f"attach({path!r}) does nothing below a hotlap command: `hotlap run --plan {path}` applies the plan"
+            warnings.warn(f"hotlap: {told}", stacklevel=3)
         return
     import torch  # noqa: F401 - the guest needs it imported
 

@@ -191,6 +191,10 @@ def test_a_run_with_knobs_gives_options_and_leaves_files_to_the_user(tmp_path: P
         )
         assert (alone.returncode, alone.stdout) == (0, "finished\n")
         assert ("knob:a is an option of the command: start the script with --seed 9" in alone.stderr) == warned
+    for words, warned in (([], True), (["--plan", "fast.yaml"], False)):
+        below = hotlap(tmp_path, "run", *words, "--", sys.executable, "attached.py", "3")
+        assert below.returncode == 0
+        assert ("does nothing below a hotlap command: `hotlap run --plan fast.yaml`" in below.stderr) == warned
 
 
 def test_budget_that_is_no_time(tmp_path: Path) -> None:

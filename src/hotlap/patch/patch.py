@@ -111,7 +111,7 @@ def _check_line(source: Source, want: Wanted) -> None:
     if want.expected and here != want.expected.strip():
         raise HotlapError(
             f"{source.name}:{line}: the line is {here!r}; {want.by} was found when it was {want.expected.strip()!r}.",
-            "The code has moved since: run `hotlap diagnose` or `hotlap speedup` again, then patch.",
+            "The code has moved since: run `hotlap speedup` again, then patch with the plan that it writes.",
         )
 
 

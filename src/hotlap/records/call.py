@@ -31,6 +31,8 @@ class Call:
     host_where: str = ""
     """Where that process lives (inject/host.py): a guest elsewhere does not see it, and goes on."""
     moves: list[Move] = field(default_factory=list)
+    has_plan: bool = False
+    """Whether the user gave the command a plan, which may hold knobs alone."""
     ablate: list[str] = field(default_factory=list)
     flush_s: float = 1.0
     """How often rows are written."""

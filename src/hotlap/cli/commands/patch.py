@@ -36,7 +36,8 @@ TAKES_COMMAND = False
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``hotlap patch``."""
-    parser.add_argument("plan", metavar="PLAN|RUN", nargs="?", help="a plan file, or a run (default: the newest run)")
+    words = "a plan file, or a run (default: the newest run that made a plan)"
+    parser.add_argument("plan", metavar="PLAN|RUN", nargs="?", help=words)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--diff", action="store_true", help="print the diff and change nothing (default)")
     what.add_argument("--write", action="store_true", help="change the files: all of them or none")

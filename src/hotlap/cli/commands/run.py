@@ -77,6 +77,7 @@ def execute(args: argparse.Namespace) -> int:
                     timeline_dir=str(timeline_dir),
                     mode="run",
                     moves=[move for move in plan.moves if not move.is_knob],
+                    has_plan=args.plan is not None,
                     stack_hz=GUARD_STACK_HZ if guard is not None else 0.0,
                     hits_most_s=GUARD_HITS_S if guard is not None else 0.0,
                     cores=machine.cores,
