@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import torch
 
 from hotlap.inject.last_errors import tell_at_exit
 from hotlap.inject.target import GuestTarget
@@ -46,6 +47,31 @@ def test_a_save_that_failed_in_the_background_reaches_the_script(tmp_path: Path)
         hook(full, ({}, tmp_path / "b.pt"), {})
     assert "a.pt" in caught.value.__notes__[0]
     assert "failed" not in marks.states and points.around_save, "the lever has done no wrong"
+
+
+def test_a_step_is_wrapped_by_every_lever_that_asks_for_it(tmp_path: Path) -> None:
+    targets, order = [made(tmp_path)[0] for _ in range(3)], list[str]()
+    for name, target in zip("abc", targets, strict=True):
+
+        def around(_: Any, call: Any, args: Any, kwargs: Any, name: str = name) -> Any:
+            order.append(name)
+            return call(*args, **kwargs)
+
+        target.around_step(around)
+    weight = torch.nn.Parameter(torch.ones(1))
+    try:
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        schedule = torch.optim.lr_scheduler.ConstantLR(optimizer)
+        weight.sum().backward()
+        optimizer.step()
+        schedule.step()
+        assert order == ["c", "b", "a"] and weight.item() < 1, "the optimizer's own step is the innermost"
+        targets[1].fail(ValueError("its own"))
+        optimizer.step()
+        assert order[3:] == ["c", "a"], "one that failed lets the others go on"
+    finally:
+        for target in reversed(targets):
+            target.undo.undo_all()
 
 
 def test_what_is_owed_at_the_end_is_done_also_for_a_lever_that_was_undone(tmp_path: Path) -> None:
