@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Setting, Target
 from hotlap.lever.knob import Knob
+from hotlap.lever.own_passes import keep_passes_apart
 from hotlap.lever.worker_preparation import concerns_workers_alone
 from hotlap.lever.worker_safety import can_use_workers
 
@@ -28,6 +29,7 @@ def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -
     if loader.prefetch_factor != prefetch:
         target.replace(loader, "prefetch_factor", prefetch)
     if not loader.persistent_workers:
+        keep_passes_apart(target, loader)
         target.replace(loader, "persistent_workers", True)
     _set_threads(target, setting["torch_threads"])
 

@@ -1,0 +1,77 @@
+"""Passes over one loader stay apart where its workers are made to stay.
+
+A loader with ``persistent_workers`` gives the same iterator at every pass, so that one that begins within another (one
+batch looked at in mid-epoch, an evaluation on the training data, ``zip(loader, loader)``) takes that one's
+batches, and ends it. Without them each pass is one of its own; so it stays here: a pass that somebody is in the middle
+of keeps its iterator, and the new one gets another, with workers of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from hotlap.lever.contract import Target
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+__all__ = ["keep_passes_apart"]
+
+
+def keep_passes_apart(target: Target, loader: DataLoader[Any]) -> None:
+    """Of a loader that is about to be given persistent workers."""
+    target.replace(loader, "_get_iterator", MethodType(_get_iterator, loader))
+
+
+def _get_iterator(loader: Any) -> Any:  # of this name, so that a loader can be pickled: it is found in its class again
+    iterator = type(loader)._get_iterator(loader)
+    _mind(iterator)
+    return iterator
+
+
+def _mind(iterator: Any) -> None:
+    """See whether a pass is over, and let none begin on an iterator that somebody is in the middle of."""
+    met, kind = weakref.ref(iterator), type(iterator)
+    over = False
+
+    def next_data() -> Any:
+        nonlocal over
+        try:
+            return kind._next_data(met())
+        except StopIteration:
+            over = True
+            raise
+
+    def reset(loader: Any, first_iter: bool = False) -> None:
+        nonlocal over
+        if over or _held(met) <= _BY_ITS_LOADER:
+            over = False
+            kind._reset(met(), loader, first_iter)
+        else:
+            loader._iterator = loader._get_iterator()
+
+    iterator._next_data, iterator._reset = next_data, reset
+
+
+def _held(met: weakref.ref[Any]) -> int:
+    """How often it is referred to, as Python counts here."""
+    found = met()
+    return sys.getrefcount(found)
+
+
+class _Holder:
+    """Of another of its kind."""
+
+    held: Any = None
+
+
+def _held_once() -> int:
+    holder = _Holder()
+    holder.held = _Holder()
+    return _held(weakref.ref(holder.held))
+
+
+_BY_ITS_LOADER = _held_once()

@@ -1,0 +1,95 @@
+"""A pass over a loader within another one, where the loader was given workers that stay."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from hotlap.lever.loader_change import load_in_workers
+from hotlap.testing.lever_target import LocalTarget
+
+SETTING = {"workers": 1, "prefetch": 2, "torch_threads": None}
+
+
+class Numbers(Dataset[Any]):
+    """Each with the process that loaded it."""
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        return index, os.getpid()
+
+
+@pytest.fixture
+def loader(tmp_path: Path) -> Any:
+    made = DataLoader(Numbers(), batch_size=2)
+    with LocalTarget(str(tmp_path)) as target:
+        load_in_workers(target, made, SETTING)
+        assert made.num_workers == 1 and made.persistent_workers
+        yield made
+    assert made.num_workers == 0 and not made.persistent_workers and "_get_iterator" not in vars(made)
+
+
+def rows(batches: Any) -> list[list[int]]:
+    return [batch[0].tolist() for batch in batches]
+
+
+ALL = [[0, 1], [2, 3], [4, 5]]
+
+
+def test_epochs_are_loaded_by_the_same_workers(loader: Any) -> None:
+    seen = {int(batch[1][0]) for _ in range(3) for batch in loader}
+    for _ in range(3):
+        for batch in loader:  # left early, and nobody holds it any more
+            seen.add(int(batch[1][0]))
+            break
+    assert len(seen) == 1 and seen != {os.getpid()}
+
+
+def test_an_evaluation_within_an_epoch_ends_it_not(loader: Any) -> None:
+    found = []
+    for number, batch in enumerate(loader):
+        found.append(batch[0].tolist())
+        if number in (0, 2):
+            assert rows(loader) == ALL
+    assert found == ALL and rows(loader) == ALL
+
+
+def test_a_look_at_one_batch_begins_no_epoch_anew(loader: Any) -> None:
+    found = []
+    for batch in loader:
+        assert next(iter(loader))[0].tolist() == [0, 1]
+        found.append(batch[0].tolist())
+        assert len(found) <= len(ALL)
+    assert found == ALL
+
+
+def test_two_passes_side_by_side(loader: Any) -> None:
+    assert [(a[0].tolist(), b[0].tolist()) for a, b in zip(loader, loader, strict=True)] == [(a, a) for a in ALL]
+    assert [(a, b) for a in rows(loader) for b in rows(loader)] == [(a, b) for a in ALL for b in ALL]
+
+
+def test_an_iterator_that_is_kept_begins_again_where_it_was_over(loader: Any) -> None:
+    iterator, seen, found = iter(loader), set(), []
+    for _ in range(7):
+        try:
+            batch = next(iterator)
+        except StopIteration:
+            iterator = iter(loader)  # the old one is still held
+            batch = next(iterator)
+        seen.add(int(batch[1][0]))
+        found.append(batch[0].tolist())
+    assert found == [*ALL, *ALL, ALL[0]] and len(seen) == 1
+
+
+def test_such_a_loader_can_be_sent_elsewhere(loader: Any) -> None:
+    torch.manual_seed(0)
+    again = pickle.loads(pickle.dumps(loader))
+    assert rows(again) == ALL
