@@ -134,7 +134,7 @@ def test_a_list_may_be_the_data_set_and_a_queue_without_a_length_is_torchs_own()
     target = LocalTarget("")
     load_in_workers(target, loader, {"workers": 1, "prefetch": None, "torch_threads": None})
     assert (loader.num_workers, loader.prefetch_factor) == (1, 2)
-    assert len(list(loader)) == 2 and target.changes == 3
+    assert len(list(loader)) == 2 and target.changes == 4
     kept: DataLoader[Any] = DataLoader(DATA, num_workers=1, prefetch_factor=5)
     load_in_workers(target, kept, {"workers": 2, "prefetch": None, "torch_threads": None})
     assert kept.prefetch_factor == 5, "what the script has asked for stays"

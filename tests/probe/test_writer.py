@@ -12,8 +12,7 @@ import pytest
 from hotlap.probe import load_time
 from hotlap.probe.load_time import LoadMeter
 from hotlap.probe.recorder import Recorder
-from hotlap.probe.worker import _own_path
-from hotlap.probe.writer import Writer
+from hotlap.probe.writer import Writer, free_path
 from hotlap.records.rows import End, Load, Note
 from hotlap.records.timeline import read_timeline
 from hotlap.testing.timelines import TimelineBuilder
@@ -49,9 +48,9 @@ def test_a_disk_that_is_full_at_first_gets_the_header_later(
 
 
 def test_a_worker_that_got_the_process_id_of_an_earlier_one_has_a_file_of_its_own(tmp_path: Path) -> None:
-    first = _own_path(str(tmp_path))
+    first = free_path(str(tmp_path), "worker-7")
     Path(first).touch()
-    second = _own_path(str(tmp_path))
+    second = free_path(str(tmp_path), "worker-7")
     assert second != first and os.path.basename(second).startswith("worker-") and second.endswith(".jsonl")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
+from _thread import start_new_thread
 from pathlib import Path
 
 __all__ = ["CHECK_S", "end_with", "whereabouts"]
@@ -40,4 +40,4 @@ def end_with(pid: int, where: str) -> None:
             except PermissionError:  # it lives, under another user
                 continue
 
-    threading.Thread(target=look, name="hotlap-host", daemon=True).start()
+    start_new_thread(look, ())  # a script that waits for all threads to end (threading.enumerate()) must not find it

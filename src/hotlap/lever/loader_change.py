@@ -8,7 +8,7 @@ from hotlap.lever.contract import Setting, Target
 from hotlap.lever.knob import Knob
 from hotlap.lever.own_passes import keep_passes_apart
 from hotlap.lever.worker_preparation import concerns_workers_alone
-from hotlap.lever.worker_safety import can_use_workers
+from hotlap.lever.worker_safety import can_use_workers, holds_open_file
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -22,6 +22,8 @@ _PREFETCH = 2
 def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -> None:
     """``workers`` processes that stay alive, ``prefetch`` batches ahead each, ``torch_threads`` for the step."""
     if not can_use_workers(loader):
+        if holds_open_file(loader.dataset):
+            target.unfit("the data set holds an open file, of which worker processes would share the place")
         return
     if loader.num_workers != setting["workers"]:
         target.replace(loader, "num_workers", setting["workers"])

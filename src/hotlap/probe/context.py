@@ -38,6 +38,21 @@ class Context:
     """The imported torch module."""
     _failed: set[str] = field(default_factory=set)
 
+    def guard_imports(self) -> None:
+        """From now on no callback can make the script's import fail."""
+        on_import = self.on_import
+
+        def register(module: str, callback: Callable[[Any], None]) -> None:
+            def call(found: Any) -> None:
+                try:
+                    callback(found)
+                except Exception as err:
+                    self.failed(module, err)
+
+            on_import(module, call)
+
+        self.on_import = register
+
     def failed(self, probe: str, error: BaseException) -> None:
         """A probe met something it cannot read: it leaves this call alone, and the first time it is noted."""
         if probe not in self._failed:

@@ -19,6 +19,8 @@ from typing import Any
 from hotlap.probe import graph_replays
 from hotlap.probe.context import Context
 from hotlap.probe.device_phases import DevicePhases, Span
+from hotlap.probe.lazy_parameters import let_through
+from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import H2D
 from hotlap.records.call import TRIAL_AHEAD
 from hotlap.records.rows import Event
@@ -37,7 +39,10 @@ def install(ctx: Context) -> None:
     steps = _DeviceSteps(ctx, graph_replays.install(ctx))
     ctx.rec.pending = steps.pending
     for name in ("to", "cuda"):
-        ctx.undo.replace(torch.Tensor, name, _copy(ctx, steps.phases, getattr(torch.Tensor, name)))
+        original = getattr(torch.Tensor, name)
+        ours = _copy(ctx, steps.phases, original)
+        let_through(ctx, original, ours)
+        ctx.undo.replace(torch.Tensor, name, ours)
     ctx.rec.on_step_end.append(steps.after_step)
 
 
@@ -57,6 +62,9 @@ def _copy(ctx: Context, phases: DevicePhases, original: Any) -> Any:
             result = original(self, *args, **kwargs)
             copied = result.is_cuda
             return result
+        except BaseException as err:
+            strip(err)
+            raise
         finally:
             if bracketed and copied:
                 phases.end()

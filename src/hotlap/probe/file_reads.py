@@ -7,6 +7,7 @@ that the other batches cost nothing. Told once per look, in totals: ``setting`` 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import io
 import os
@@ -96,7 +97,9 @@ class Looks:
         """Run ``fetch(index)`` with the openers replaced."""
         self.left -= 1
         self._thread = get_ident()
-        undo = self._replace()
+        undo: list[tuple[Any, str, Any, Any]] = []
+        with contextlib.suppress(Exception):  # what a script put there may be no function: the rest is looked into
+            self._replace(undo)
         begun = time.monotonic_ns()
         try:
             return fetch(index)
@@ -108,25 +111,23 @@ class Looks:
             self._thread = 0
             self._tell(wall, len(index) if type(index) is list else 1)
 
-    def _replace(self) -> list[tuple[Any, str, Any, Any]]:
+    def _replace(self, undo: list[tuple[Any, str, Any, Any]]) -> None:
         places: list[tuple[Any, str, str]] = [(builtins, "open", "open"), (io, "open", "open")]
         for module, owner, name in OPENERS:
             found = sys.modules.get(module)
             target = getattr(found, owner, None) if owner else found
             if target is not None:
                 places.append((target, name, f"{module}.{owner or name}"))
-        undo = []
         for target, name, op in places:
             own = vars(target).get(name)
             if callable(own):
                 ours = self._watched(own, op)
                 setattr(target, name, ours)
                 undo.append((target, name, own, ours))
-        return undo
 
     def _watched(self, original: Callable[..., Any], op: str) -> Callable[..., Any]:
         clock = time.monotonic_ns
-        skip = int(original.__name__ == "__init__")
+        skip = int(getattr(original, "__name__", "") == "__init__")  # a partial has no name
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:

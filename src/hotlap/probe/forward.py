@@ -151,7 +151,7 @@ class Forwards:
         return call
 
 
-def _wrapped(wrapper: Any, module: Any, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _wrapped(wrapper: Any, module: Any, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     return wrapper(module, call, args, kwargs)
 
 

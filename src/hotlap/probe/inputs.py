@@ -106,8 +106,8 @@ class Inputs:
         shapes = self._shapes.setdefault(id(module), {})
         shape = tuple(tuple(a.shape) for a in given)
         shapes[shape] = shapes.get(shape, 0) + 1
-        if torch._C._len_torch_dispatch_stack():
-            return  # a mode of the script's would see the operations
+        if torch._C._len_torch_dispatch_stack() or torch._C._autograd._profiler_enabled():
+            return  # a mode or a profiler of the script's would see the operations
         with torch.no_grad():
             masks = [a for name, a in named.items() if name.endswith("attention_mask") and a.dim() == 2]
             found = [paddings(torch, a) for a in (given[0], *masks)]

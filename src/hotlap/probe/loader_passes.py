@@ -76,7 +76,8 @@ def loader_facts(loader: Any, number: int) -> dict[str, Any]:
     length = batches = None
     if not iterable:  # asking an iterable data set's loader for its length changes what it later warns about
         try:
-            length, batches = _length(loader), len(loader)
+            length = _length(loader)
+            batches = len(loader) if _tells_length(loader) else None
         except Exception:  # the user's own __len__: whatever it raises, the length is not known
             length = batches = None
     sampler = loader.batch_sampler
@@ -104,12 +105,27 @@ def _length(loader: Any) -> int | None:
 
     dataset, batches = loader.dataset, loader.batch_sampler
     sampler = batches.sampler if type(batches) is BatchSampler else None if batches is not None else loader.sampler
-    if type(sampler) not in (RandomSampler, SequentialSampler, DistributedSampler):
-        code = getattr(getattr(type(dataset), "__len__", None), "__code__", None)
-        known = {"len", "shape", "size", "min", *getattr(dataset, "__dict__", ())}
-        if code is not None and not known.issuperset(code.co_names):
-            return None
+    if type(sampler) not in (RandomSampler, SequentialSampler, DistributedSampler) and not _is_looked_up(dataset):
+        return None
     return len(dataset)
+
+
+def _tells_length(loader: Any) -> bool:
+    """Whether nothing but attributes is looked at to tell how many batches there are: a sampler of the script's may
+    draw its batches to count them, and torch never asks for that."""
+    from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
+
+    samplers = [loader.sampler] if loader.batch_sampler is None else [loader.batch_sampler]
+    samplers += [batches.sampler for batches in samplers if type(batches) is BatchSampler]
+    torchs = (BatchSampler, RandomSampler, SequentialSampler, DistributedSampler)
+    return all(type(one) in torchs or _is_looked_up(one) for one in samplers)
+
+
+def _is_looked_up(sized: Any) -> bool:
+    """Whether its length is told by attributes of its own, and arithmetic."""
+    code = getattr(getattr(type(sized), "__len__", None), "__code__", None)
+    known = {"len", "shape", "size", "min", "max", "ceil", "floor", "math", "int", *getattr(sized, "__dict__", ())}
+    return code is None or known.issuperset(code.co_names)
 
 
 def _shuffled(batch_sampler: Any) -> bool:

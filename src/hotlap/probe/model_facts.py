@@ -40,15 +40,15 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
         modules += 1
         if isinstance(module, nn.modules.conv._ConvNd):
             convs += 1
-            conv += sum(_size(nn, p) for p in (module.weight, module.bias) if p is not None)
-            weight = module.weight
-            if weight.dim() == 4 and weight.shape[1] > 1 and max(weight.shape[2:]) > 1:
+            weight = _own(module, "weight")
+            conv += _size(nn, weight) + _size(nn, _own(module, "bias"))
+            if weight is not None and weight.dim() == 4 and weight.shape[1] > 1 and max(weight.shape[2:]) > 1:
                 spatial += 1
                 votes += weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
         elif "norm" in type(module).__name__.lower() and not module._modules:  # torch's, and those of libraries
             norms += 1
         elif isinstance(module, nn.Linear):
-            linear += sum(_size(nn, p) for p in (module.weight, module.bias) if p is not None)
+            linear += sum(_size(nn, _own(module, name)) for name in ("weight", "bias"))
         elif isinstance(module, nn.RNNBase):
             size = sum(_size(nn, p) for p in module.parameters(recurse=False))
             recurrent += size
@@ -69,5 +69,18 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
     }
 
 
+def _own(module: Any, name: str) -> Any:
+    """What the module holds by that name, or what it is made of; None where there is none. Of a parametrized module the
+    attribute itself is computed at each look, and a spectral norm takes a step of its own there."""
+    found = module._parameters.get(name)
+    if found is not None:
+        return found
+    made = module._modules.get("parametrizations")
+    if made is not None and name in made._modules:
+        return next(iter(made._modules[name]._parameters.values()), None)
+    return module._parameters.get(f"{name}_orig", vars(module).get(name))
+
+
 def _size(nn: Any, parameter: Any) -> int:
-    return 0 if isinstance(parameter, nn.parameter.UninitializedTensorMixin) else int(parameter.numel())
+    unknown = parameter is None or isinstance(parameter, nn.parameter.UninitializedTensorMixin)
+    return 0 if unknown else int(parameter.numel())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable
 from threading import get_ident
@@ -43,7 +44,11 @@ def install(ctx: Context, holder: MeterHolder) -> None:
         for name in names:
             original = getattr(target, name, None)
             if callable(original):
-                ctx.undo.replace(target, name, _timed(original, holder, reading))
+                timed = _timed(original, holder, reading)
+                ctx.undo.replace(target, name, timed)
+                home = sys.modules.get(getattr(original, "__module__", None) or "")
+                if home not in (None, target) and getattr(home, name, None) is original:  # by that name it is pickled
+                    ctx.undo.replace(home, name, timed)
 
     for module, owner, names in READERS:
         if module == "torch":

@@ -40,6 +40,16 @@ _signal, _set_timer = signal.signal, signal.setitimer
 """As they are before anybody watches them: what Hotlap does with the signal is no doing of the script."""
 
 
+_WAKEUP = "the script is woken by signals (asyncio's signal handlers), each of which would fill its pipe"
+
+
+def _has_wakeup_fd() -> bool:
+    found = signal.set_wakeup_fd(-1)
+    if found != -1:
+        signal.set_wakeup_fd(found)
+    return found != -1
+
+
 class StackSampler:
     """Samples while armed; steps aside for a script that uses the same signal or timer."""
 
@@ -81,6 +91,8 @@ class StackSampler:
             return self._give_way("the training does not run on the main thread")
         if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL or signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0):
             return self._give_way("the script uses SIGALRM or the real interval timer itself")
+        if _has_wakeup_fd():
+            return self._give_way(_WAKEUP)
         _signal(signal.SIGALRM, self._on_signal)
         signal.siginterrupt(signal.SIGALRM, False)
         self._armed = True
@@ -161,23 +173,31 @@ class StackSampler:
         """Watch for the script taking the signal or the timer, and for ``exec``, which a running timer would kill."""
         original_signal, original_timer, alarm = signal.signal, signal.setitimer, signal.alarm
 
-        def taken() -> None:
-            (StackSampler.holder or self)._taken()
+        def taken(why: str = "the script took SIGALRM or the real interval timer") -> None:
+            (StackSampler.holder or self)._taken(why)
 
         @functools.wraps(original_signal)
-        def watched_signal(number: Any, handler: Any) -> Any:
+        def watched_signal(signalnum: Any, handler: Any) -> Any:  # as they are called by keyword
             holder = StackSampler.holder or self
-            if number == signal.SIGALRM and handler == signal.SIG_DFL:
-                return holder._around(original_signal, number, handler)
-            if number == signal.SIGALRM and handler != holder._on_signal:
+            if signalnum == signal.SIGALRM and handler == signal.SIG_DFL:
+                return holder._around(original_signal, signalnum, handler)
+            if signalnum == signal.SIGALRM and handler != holder._on_signal:
                 taken()
-            return original_signal(number, handler)
+            return original_signal(signalnum, handler)
 
         @functools.wraps(original_timer)
         def watched_timer(which: Any, seconds: Any, interval: Any = 0.0) -> Any:
             if which == signal.ITIMER_REAL:
                 taken()
             return original_timer(which, seconds, interval)
+
+        wakeup = signal.set_wakeup_fd
+
+        @functools.wraps(wakeup)
+        def watched_wakeup(fd: Any, **kwargs: Any) -> Any:
+            if fd != -1:
+                taken(_WAKEUP)
+            return wakeup(fd, **kwargs)
 
         @functools.wraps(alarm)
         def watched_alarm(seconds: Any) -> Any:
@@ -187,14 +207,15 @@ class StackSampler:
         undo.replace(signal, "signal", watched_signal)
         undo.replace(signal, "setitimer", watched_timer)
         undo.replace(signal, "alarm", watched_alarm)
+        undo.replace(signal, "set_wakeup_fd", watched_wakeup)
         for name in ("execv", "execve"):
             undo.replace(os, name, self._before_exec(getattr(os, name)))
         undo.add(self.disarm)
 
-    def _taken(self) -> None:
+    def _taken(self, why: str) -> None:
         if not self._away:
             self.disarm()
-            self._give_way("the script took SIGALRM or the real interval timer")
+            self._give_way(why)
 
     def _around(self, original: Callable[..., Any], *args: Any) -> Any:
         """The call while nothing is armed. Who sets the default handler takes nothing: Lightning's Trainer puts all

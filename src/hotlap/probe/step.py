@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from threading import get_ident
+from types import FunctionType, MethodType
 from typing import Any
 
 from hotlap.probe.context import Context
@@ -21,6 +22,8 @@ from hotlap.probe.validation import Validations
 
 __all__ = ["Steps", "install"]
 
+_CLOSURES = (FunctionType, MethodType, functools.partial)
+"""What may compute a loss again. A module or another object that a step is given is no closure."""
 PATIENCE = 50
 """Updates of others without one of the anchor's, after which the anchor is given up (or 4x its usual gap)."""
 
@@ -83,22 +86,23 @@ class Steps:
             callback(optimizer)
         if self.opened is None:
             return None
-        if len(args) > 1 and callable(args[1]):
+        if len(args) > 1 and isinstance(args[1], _CLOSURES):
             self.detail.never = True
             return (args[0], self._outside(args[1]), *args[2:]), kwargs
-        if kwargs and callable(kwargs.get("closure")):
+        if kwargs and isinstance(kwargs.get("closure"), _CLOSURES):
             self.detail.never = True
             return args, {**kwargs, "closure": self._outside(kwargs["closure"])}
         return None
 
-    def _outside(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+    def _outside(self, closure: Callable[..., Any]) -> Callable[..., Any]:
         rec = self.rec
 
-        def run() -> Any:
+        @functools.wraps(closure)
+        def run(*args: Any, **kwargs: Any) -> Any:
             if rec.cur == OPTIMIZER:
                 rec.leave()
             try:
-                return closure()
+                return closure(*args, **kwargs)
             except BaseException as err:
                 strip(err)
                 raise

@@ -6,6 +6,7 @@ Timed only when no phase is open: inside a forward or a validation the wait belo
 from __future__ import annotations
 
 from hotlap.probe.context import Context
+from hotlap.probe.lazy_parameters import let_through
 from hotlap.probe.recorder import SYNC
 from hotlap.probe.sites import Sites, counted
 
@@ -19,8 +20,9 @@ def install(ctx: Context, sites: Sites) -> None:
     tensor, rec = ctx.torch.Tensor, ctx.rec
     compiling = ctx.torch.compiler.is_dynamo_compiling
     for name in METHODS:
-        ctx.undo.replace(
-            tensor, name, counted(rec, sites, getattr(tensor, name), "sync", name.strip("_"), SYNC, compiling)
-        )
+        original = getattr(tensor, name)
+        ours = counted(rec, sites, original, "sync", name.strip("_"), SYNC, compiling)
+        let_through(ctx, original, ours)
+        ctx.undo.replace(tensor, name, ours)
     cuda = ctx.torch.cuda
     ctx.undo.replace(cuda, "synchronize", counted(rec, sites, cuda.synchronize, "sync", "synchronize", SYNC, compiling))

@@ -39,6 +39,7 @@ from hotlap.probe import (
     step,
     sync,
     validation,
+    warning_places,
     worker,
     zero_grad,
 )
@@ -52,7 +53,7 @@ from hotlap.probe.sites import Sites
 from hotlap.probe.stacks import StackSampler
 from hotlap.probe.step_rows import StepRows
 from hotlap.probe.undo import Undo
-from hotlap.probe.writer import Writer
+from hotlap.probe.writer import Writer, free_path
 from hotlap.records.call import Call
 from hotlap.records.rows import End, Header, Mark, Note
 
@@ -74,7 +75,7 @@ class Watch:
         rec.on_start = self._training_began
 
     def _new_writer(self) -> Writer:
-        path = os.path.join(self.call.timeline_dir, f"{os.getpid()}.jsonl")
+        path = free_path(self.call.timeline_dir, str(os.getpid()))
         header = functools.partial(self.header, "train", None)
         return Writer(self.recorder, path, self.call.flush_s, header, steps=StepRows(self._unmeasured))
 
@@ -163,21 +164,6 @@ def _when_imported(module: str, callback: Callable[[Any], None]) -> None:
         callback(found)
 
 
-def _guarded(ctx: Context, on_import: OnImport) -> OnImport:
-    """``on_import`` whose callbacks cannot make the script's import fail."""
-
-    def register(module: str, callback: Callable[[Any], None]) -> None:
-        def call(found: Any) -> None:
-            try:
-                callback(found)
-            except Exception as err:
-                ctx.failed(module, err)
-
-        on_import(module, call)
-
-    return register
-
-
 def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | None = None) -> Watch:
     """Install every probe. Call it once per process, when torch has been imported, before the script uses it.
 
@@ -190,7 +176,8 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     rec = watch.recorder
     rec.on_step_end = points.on_step_end
     ctx = Context(call, points, undo, rec, on_import or _when_imported, watch.note, torch)
-    ctx.on_import = _guarded(ctx, ctx.on_import)
+    ctx.guard_imports()
+    warning_places.install(undo)
     rec.on_failure = functools.partial(ctx.failed, "step")
     validations = validation.install(ctx)
     loads = loader_hooks.install(ctx, validations)

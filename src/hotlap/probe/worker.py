@@ -14,7 +14,7 @@ from hotlap.probe.load_time import LoadMeter, MeterHolder
 from hotlap.probe.loader import LOADER_ENV
 from hotlap.probe.recorder import DATA_WAIT, Recorder
 from hotlap.probe.stacks import StackSampler
-from hotlap.probe.writer import Appender, row_text
+from hotlap.probe.writer import Appender, free_path, row_text
 from hotlap.records.call import Call
 from hotlap.records.rows import End, Header, Note
 
@@ -58,7 +58,8 @@ def set_up(setup: WorkerSetup | None) -> None:
 
 
 def worker_loop(*args: Any, **kwargs: Any) -> Any:
-    """Stands in for ``torch.utils.data._utils.worker._worker_loop``; same arguments. Can be pickled (spawn)."""
+    """Stands in for ``torch.utils.data._utils.worker._worker_loop``; same arguments. It is pickled by the name of that
+    (spawn), which a process without Hotlap knows, too."""
     setup = _setup
     if setup is None:
         from torch.utils.data._utils import worker
@@ -75,17 +76,14 @@ def worker_loop(*args: Any, **kwargs: Any) -> Any:
         book.close()
 
 
+worker_loop.__module__, worker_loop.__qualname__ = "torch.utils.data._utils.worker", "_worker_loop"
+
+
 def _files(folder: str) -> int:
     try:
         return sum(name.startswith("worker-") for name in os.listdir(folder))
     except OSError:
         return 0
-
-
-def _own_path(folder: str) -> str:
-    """A file that is not there: an earlier worker of the run may have had the same process id."""
-    path = os.path.join(folder, f"worker-{os.getpid()}.jsonl")
-    return path if not os.path.exists(path) else os.path.join(folder, f"worker-{os.getpid()}-{time.time_ns()}.jsonl")
 
 
 class _WorkerBook:
@@ -97,7 +95,7 @@ class _WorkerBook:
         rec.frames.forget(rec.emit)
         rec.frames.base = worker_loop.__code__
         self._rec = rec
-        self._file = Appender(_own_path(setup.call.timeline_dir))
+        self._file = Appender(free_path(setup.call.timeline_dir, f"worker-{os.getpid()}"))
         self._header = setup.header("worker", worker_id)
         self._begun = False
         validation = os.environ.get(LOADER_ENV) == "validation"

@@ -10,13 +10,14 @@ import json
 import os
 import threading
 import time
+from _thread import start_new_thread
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from hotlap.probe.recorder import Recorder, StepRow
 from hotlap.probe.step_rows import StepRows, forget_losses
 
-__all__ = ["Appender", "Writer", "row_text"]
+__all__ = ["Appender", "Writer", "free_path", "row_text"]
 
 Tidy = Callable[[int], None]
 
@@ -43,6 +44,13 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return value
+
+
+def free_path(folder: str, name: str) -> str:
+    """A file that is not there: an earlier process of the run may have had the same number, or been this one before it
+    began anew with exec."""
+    path = os.path.join(folder, f"{name}.jsonl")
+    return path if not os.path.exists(path) else os.path.join(folder, f"{name}-{time.time_ns()}.jsonl")
 
 
 class Appender:
@@ -128,20 +136,25 @@ class Writer:
         self._begun = False
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._thread: tuple[int, int] | None = None
+        """Its process, and its number there."""
 
     def start(self) -> None:
-        """Begin writing: the first sign of training was seen."""
+        """Begin writing: the first sign of training was seen. A script that waits for all threads to end
+        (``threading.enumerate()``) must not find this one."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="hotlap-writer", daemon=True)
-            self._thread.start()
+            self._thread = os.getpid(), start_new_thread(self._run, ())
 
     def _run(self) -> None:
-        while not self._stop.wait(self._flush_s):
-            try:
-                self.flush()
-            except Exception as err:  # a row that cannot be said (an object of the script's in it) is lost, and counted
-                self.file.count_lost(f"{type(err).__name__}: {err}")
+        try:
+            while not self._stop.wait(self._flush_s):
+                try:
+                    self.flush()
+                except Exception as err:  # a row that cannot be said (an object of the script's in it) is lost
+                    self.file.count_lost(f"{type(err).__name__}: {err}")
+        finally:
+            self._ended.set()
 
     def flush(self) -> None:
         """Write what has come since the last flush. Nothing is written before :meth:`start`.
@@ -180,9 +193,8 @@ class Writer:
     def close(self, last: Any) -> None:
         """Stop the thread, write everything with ``last`` at the end, close the file."""
         self._stop.set()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=JOIN_S)
+        if self._thread is not None and self._thread[0] == os.getpid() and self._thread[1] != threading.get_ident():
+            self._ended.wait(JOIN_S)
         if not self._lock.acquire(timeout=LAST_WAIT_S):
             self.file.count_lost("the writer was still busy when the process ended")
             return
