@@ -11,8 +11,8 @@ time than a batch takes through a queue, a thread and shared memory.
 Runtime: Before the training loader is first iterated, its num_workers, prefetch_factor and persistent_workers are set
 in place; torch.set_num_threads is called when the setting asks for it. IterableDatasets are left alone (each worker
 would yield everything), and so are datasets that hold device tensors or an open file, or cannot be sent to a worker.
-Workers that the script prepares itself (a timeout, a start method, a worker_init_fn whose source does more than to seed,
-set threads or signals) are not taken away. A pass within a pass has workers of its own, as it had an iterator of its own.
+Workers that the script prepares itself (a timeout, a start method, a worker_init_fn whose source does more than to
+seed, set threads or signals) are not taken away. A pass within a pass gets workers of its own.
 
 Source: DataLoader(..., num_workers=N, persistent_workers=True, prefetch_factor=4).
 
