@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 from pathlib import Path
@@ -89,7 +90,25 @@ def test_an_iterator_that_is_kept_begins_again_where_it_was_over(loader: Any) ->
     assert found == [*ALL, *ALL, ALL[0]] and len(seen) == 1
 
 
+def test_workers_end_with_their_loader(tmp_path: Path) -> None:
+    made: Any = DataLoader(Numbers(), batch_size=2)
+    target = LocalTarget(str(tmp_path))
+    load_in_workers(target, made, SETTING)
+    (worker,) = {int(batch[1][0]) for batch in made}
+    os.kill(worker, 0)
+    target._undo.clear()
+    del made
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
 def test_such_a_loader_can_be_sent_elsewhere(loader: Any) -> None:
     torch.manual_seed(0)
-    again = pickle.loads(pickle.dumps(loader))
-    assert rows(again) == ALL
+    sent = pickle.dumps(loader)
+    for again in (pickle.loads(sent), copy.deepcopy(loader)):
+        assert rows(again) == ALL == rows(again)
+        (worker,) = {int(batch[1][0]) for batch in again}
+    del again
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    assert b"hotlap" not in sent.replace(Numbers.__module__.encode(), b"")

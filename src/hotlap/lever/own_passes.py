@@ -8,9 +8,9 @@ of keeps its iterator, and the new one gets another, with workers of its own.
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
@@ -23,13 +23,35 @@ __all__ = ["keep_passes_apart"]
 
 def keep_passes_apart(target: Target, loader: DataLoader[Any]) -> None:
     """Of a loader that is about to be given persistent workers."""
-    target.replace(loader, "_get_iterator", MethodType(_get_iterator, loader))
+    target.replace(loader, "_get_iterator", _Begins(loader))
 
 
-def _get_iterator(loader: Any) -> Any:  # of this name, so that a loader can be pickled: it is found in its class again
-    iterator = type(loader)._get_iterator(loader)
-    _mind(iterator)
-    return iterator
+class _Begins:
+    """Stands where its loader makes iterators, which it does not keep alive: its workers end with it."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = weakref.ref(loader)
+
+    def __call__(self) -> Any:
+        loader: Any = self._loader()
+        iterator = type(loader)._get_iterator(loader)
+        _mind(iterator)
+        return iterator
+
+    def __reduce__(
+        self,
+    ) -> Any:  # a loader that is sent elsewhere makes them as its class does, and Hotlap may not be there
+        return functools.partial, (type(self._loader())._get_iterator, _Proxy(self._loader()))
+
+
+class _Proxy:
+    """Is pickled as a weak proxy of the loader that it is made of."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __reduce__(self) -> Any:
+        return weakref.proxy, (self._loader,)
 
 
 def _mind(iterator: Any) -> None:
