@@ -38,10 +38,9 @@ class _Begins:
         _mind(iterator)
         return iterator
 
-    def __reduce__(
-        self,
-    ) -> Any:  # a loader that is sent elsewhere makes them as its class does, and Hotlap may not be there
-        return functools.partial, (type(self._loader())._get_iterator, _Proxy(self._loader()))
+    def __reduce__(self) -> Any:  # sent elsewhere, a loader makes them as its class does: Hotlap may not be there
+        loader: Any = self._loader()
+        return functools.partial, (type(loader)._get_iterator, _Proxy(loader))
 
 
 class _Proxy:
