@@ -84,6 +84,37 @@ def test_what_is_owed_at_the_end_is_done_also_for_a_lever_that_was_undone(tmp_pa
     assert done == [1] and marks.states[-1] == "failed"
 
 
+def test_what_the_script_does_behind_the_end_is_done_as_without_the_lever(tmp_path: Path) -> None:
+    """Functions that a script gave to atexit before it imported torch run later than the guest's end."""
+    target, points, _ = made(tmp_path)
+    asked, weight = list[str](), torch.nn.Parameter(torch.ones(1))
+
+    def late(name: str, given: Any = None) -> Any:
+        asked.append(name)
+        return given
+
+    pending = PendingSaves(1)
+    target.at_exit(pending.finish)
+    target.around_save(lambda save, args, kwargs: pending.submit(save, args, kwargs))
+    target.around_backward(lambda backward, args, kwargs: late("backward"))
+    target.around_forward(lambda module, call, args, kwargs: late("forward"))
+    target.around_step(lambda optimizer, step, args, kwargs: late("step"))
+    target.wrap_iterator(lambda loader, iterator: late("iterator", iter([2])))
+    try:
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        target.finish()
+        points.around_save[0](torch.save, ({"a": 1}, tmp_path / "a.pt"), {})
+        assert torch.load(tmp_path / "a.pt") == {"a": 1} and not pending.busy()
+        weight.grad = torch.ones(1)
+        optimizer.step()
+        points.around_backward[0](lambda: asked.append("real backward"), (), {})
+        points.around_forward[0](torch.nn.Linear(1, 1), lambda: asked.append("real forward"), (), {})
+        assert next(points.wrap_iterator[0](None, iter([1]), False)) == 1
+        assert weight.item() == 0 and asked == ["real backward", "real forward"]
+    finally:
+        target.undo.undo_all()
+
+
 def test_the_scripts_error_at_the_end_is_told_and_a_levers_own_is_its_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -226,6 +226,55 @@ def test_weights_that_change_are_seen_at_once(
     assert torch.equal(teacher(IMAGES), want) and "weights changed" in target.reasons[0] and target.changes == 0
 
 
+class Tempered(Teacher):
+    def __init__(self, calls: list[int]) -> None:
+        super().__init__(calls)
+        self.temperature, self.settings, self.head = 1.0, {"bias": 0.0}, nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.head(super().forward(x) / self.temperature + self.settings["bias"])
+
+
+def hotter(teacher: Any) -> None:
+    teacher.temperature = 4.0
+
+
+def another_entry(teacher: Any) -> None:
+    teacher.settings["bias"] = 1.0
+
+
+def another_part(teacher: Any) -> None:
+    teacher.head = nn.Hardtanh().eval()
+
+
+def another_attribute_of_a_part(teacher: Any) -> None:
+    teacher.conv.padding = (1, 1)
+
+
+@pytest.mark.parametrize(
+    "change", [hotter, another_entry, another_part, another_attribute_of_a_part], ids=lambda f: f.__name__
+)
+def test_an_attribute_that_the_script_sets_is_seen_at_once(
+    target: LocalTarget, calls: list[int], change: Callable[[Teacher], None]
+) -> None:
+    torch.manual_seed(0)
+    teacher = Tempered(calls).requires_grad_(False).eval()
+    passes(teacher, 6)
+    change(teacher)
+    want = type(teacher).forward(teacher, IMAGES)
+    assert torch.equal(teacher(IMAGES), want) and "attribute" in target.reasons[0] and target.changes == 0
+
+
+def test_an_attribute_that_is_set_to_what_it_was_changes_nothing(target: LocalTarget, calls: list[int]) -> None:
+    teacher = Tempered(calls).requires_grad_(False).eval()
+    for _ in range(8):
+        teacher.temperature = float("1.5")  # another object each time
+        handle = teacher.register_forward_hook(lambda *a: None)
+        teacher.eval()(IMAGES)
+        handle.remove()
+    assert len(calls) == 1 + PROOFS and target.reasons == []
+
+
 def test_a_network_that_is_unfrozen_trains(target: LocalTarget, teacher: Teacher) -> None:
     passes(teacher, 6)
     teacher.requires_grad_(True)
@@ -415,7 +464,8 @@ def test_beside_the_lever_that_runs_it_for_inference(tmp_path: Path, teacher: Te
     for order in ((inference, cache), (cache, inference)):
         calls.clear()
         found = shown(*order)
-        assert len(calls) == 1 + PROOFS and all(torch.equal(a, b) for a, b in zip(found, want, strict=True))
+        assert len(calls) == 2 + PROOFS, "the first call is the script's own, in its own type"
+        assert all(torch.equal(a, b) for a, b in zip(found, want, strict=True))
         assert found[-1].dtype is torch.float32
 
 

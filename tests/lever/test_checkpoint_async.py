@@ -230,6 +230,44 @@ def test_an_error_of_writing_is_raised_at_the_next_save(tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_save_behind_one_that_failed_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(state: Any, path: Any) -> None:
+        if "last" in os.fspath(path):
+            raise OSError(28, "No space left on device")
+        REAL_SAVE(state, path)
+
+    monkeypatch.setattr(torch, "save", full)
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        torch.save(state(), tmp_path / "last.pt")
+        assert not (tmp_path / "last.pt").exists()
+        with pytest.raises(OSError, match="No space") as caught:
+            torch.save(state(7), tmp_path / "best.pt")
+        assert "last.pt" in caught.value.__notes__[0]
+        assert REAL_LOAD(tmp_path / "best.pt")["a"][0, 0] == 7, "a script that catches errors for each save goes on"
+        torch.save(state(8), tmp_path / "best.pt")
+    assert REAL_LOAD(tmp_path / "best.pt")["a"][0, 0] == 8 and target.changes == 2
+
+
+def test_what_pickle_refuses_fails_at_the_call(target: LocalTarget, tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 2)
+    model.register_forward_hook(lambda *_: None)
+    try:
+        torch.save(model, tmp_path / "m.pt")
+    except Exception:
+        torch.save(model.state_dict(), tmp_path / "m.pt")
+    assert torch.load(tmp_path / "m.pt").keys() == {"weight", "bias"} and target.changes == 1
+
+
+def test_a_model_is_saved_with_the_attributes_of_its_parameters(target: LocalTarget, tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 2)
+    model.bias._no_weight_decay = True  # type: ignore[assignment]
+    torch.save(model, tmp_path / "m.pt")
+    assert torch.load(tmp_path / "m.pt", weights_only=False).bias._no_weight_decay
+    torch.save({"bias": model.bias}, tmp_path / "m.pt")
+    assert torch.load(tmp_path / "m.pt", weights_only=False)["bias"]._no_weight_decay and target.changes == 0
+
+
 def test_what_cannot_be_written_beside_is_written_in_place(target: LocalTarget, tmp_path: Path) -> None:
     (tmp_path / f".m.pt.{os.getpid()}.tmp").mkdir()  # in the way
     torch.save(state(), tmp_path / "m.pt")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import torch
@@ -42,3 +44,17 @@ def test_torchs_profiler_still_does_nothing(tmp_path: Path) -> None:
             torch.ones(3).sum()
             found.step()
         assert target.changes == 1 and not found.key_averages()
+
+
+def test_what_torchs_profiler_is_asked_to_write_is_there(tmp_path: Path) -> None:
+    trace, packed, stacks = tmp_path / "trace.json", tmp_path / "trace.json.gz", tmp_path / "stacks.txt"
+    with LocalTarget(str(tmp_path)) as target:
+        lever("debug-off").apply(target, {"anomaly": True, "profiler": True})
+        with torch.profiler.profile(with_stack=True) as found:
+            torch.ones(3).sum()
+        found.export_chrome_trace(str(trace), use_python_export=True)
+        found.export_chrome_trace(path=str(packed))
+        found.export_stacks(str(stacks), metric="self_cuda_time_total")
+        found.export_memory_timeline(str(tmp_path / "memory.json"), device="cpu")
+    assert json.loads(trace.read_text()) == json.loads(gzip.decompress(packed.read_bytes())) == {"traceEvents": []}
+    assert stacks.read_text() == "" and (tmp_path / "memory.json").exists()

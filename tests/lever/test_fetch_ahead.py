@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from hotlap.lever.catalog import background_fetch
 from hotlap.lever.fetch_ahead import FetchAhead
@@ -113,6 +115,20 @@ def test_the_first_batch_is_drawn_where_it_is_asked_for() -> None:
     wait_for_end()
 
 
+@pytest.mark.parametrize("length", [3, 9])
+@pytest.mark.parametrize("read", [0, 1])
+def test_a_reader_behind_the_end_gets_every_batch(length: int, read: int) -> None:
+    """A function that the script gave to atexit may go on with an iterator."""
+    ahead = FetchAhead(iter(range(length)), 2)
+    reader = ahead.outer()
+    found = [next(reader) for _ in range(read)]
+    ahead.stop()
+    behind = threading.Thread(target=lambda: found.extend(reader), daemon=True)
+    behind.start()
+    behind.join(3)
+    assert found == list(range(length))
+
+
 def test_leaving_the_loop_ends_the_thread() -> None:
     for _ in FetchAhead(iter(range(10_000)), 2).outer():
         break
@@ -136,3 +152,84 @@ def test_a_loop_may_draw_from_several_loaders(tmp_path: Path) -> None:
         pairs = [(a.tolist(), b.tolist(), c.tolist()) for a, b, c in zip(one, two, one, strict=True)]
     assert pairs == [([i, i + 1],) * 3 for i in range(0, 20, 2)] and target.changes == 3
     wait_for_end()
+
+
+class Reusing(IterableDataset[Any]):
+    """Writes each batch over one of ``buffers``, as a reader of large records may."""
+
+    def __init__(self, buffers: int, wrap: Any = lambda array: array) -> None:
+        self._buffers = [numpy.zeros(4) for _ in range(buffers)]
+        self._wrap = wrap
+        self.by: list[str] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in range(12):
+            buffer = self._buffers[number % len(self._buffers)]
+            buffer[:] = number
+            self.by.append(threading.current_thread().name)
+            yield self._wrap(buffer)
+
+
+def first_of(batch: Any) -> float:
+    while isinstance(batch, dict | tuple | list) or hasattr(batch, "x"):
+        batch = batch["x"] if isinstance(batch, dict) else batch.x if hasattr(batch, "x") else batch[0]
+    return float(batch[0])
+
+
+@pytest.mark.parametrize("buffers", [1, 2, 3])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda array: array,
+        lambda array: {"x": [array[1:]]},
+        lambda array: (torch.from_numpy(array), 3),
+        lambda array: SimpleNamespace(x=torch.from_numpy(array)[2:]),
+    ],
+    ids=["array", "nested", "tensor", "object"],
+)
+def test_a_batch_is_not_overwritten_while_it_is_used(tmp_path: Path, buffers: int, wrap: Any) -> None:
+    data = Reusing(buffers, wrap)
+    loader: Any = DataLoader(data, batch_size=None, collate_fn=lambda batch: batch)
+    with LocalTarget(str(tmp_path)) as target:
+        background_fetch.apply(target, {"depth": 2})
+        for _ in range(2):
+            seen = []
+            for batch in loader:
+                time.sleep(0.002)
+                seen.append(first_of(batch))
+            assert seen == list(range(12))
+    assert target.changes == 0 and "memory" in target.reasons[0] and len(target.reasons) == 1
+    assert set(data.by) == {threading.current_thread().name}
+
+
+def test_batches_that_are_known_to_be_apart_are_fetched_ahead_at_once(tmp_path: Path) -> None:
+    data = Reusing(8, lambda array: torch.from_numpy(array.copy()))
+    loader: Any = DataLoader(data, batch_size=None)
+    here = threading.current_thread().name
+    with LocalTarget(str(tmp_path)) as target:
+        background_fetch.apply(target, {"depth": 2})
+        assert len(list(loader)) == 12
+        assert data.by.count(here) == 4, "as many as could be under way at once"
+        data.by.clear()
+        list(loader)
+        assert data.by.count(here) == 1, "it is known now"
+        collated = Reusing(1, lambda array: array.copy())
+        list(DataLoader(collated, batch_size=2))
+        assert collated.by.count(here) == 2, "torch's own function puts samples together in new memory"
+        assert target.changes == 3 and target.reasons == []
+    wait_for_end()
+
+
+def test_a_list_that_is_filled_anew_is_not_filled_while_it_is_used(tmp_path: Path) -> None:
+    def batches() -> Iterator[Any]:
+        batch: list[Any] = [None]
+        for number in range(8):
+            batch[0] = torch.full((2,), number)
+            yield batch
+
+    told: list[bool] = []
+    seen = []
+    for batch in FetchAhead(batches(), 2, told=told.append).outer():
+        time.sleep(0.002)
+        seen.append(int(batch[0][0]))
+    assert seen == list(range(8)) and told == [False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hotlap.lever import owed_syncs
 from hotlap.lever.registry import lever
 from hotlap.testing.lever_kit import findings_of
 from hotlap.testing.lever_target import LocalTarget
@@ -107,6 +109,59 @@ def test_a_forked_child_owes_nothing(disk: Disk, target: LocalTarget, tmp_path: 
         os._exit(0 if disk.forced == ["log", "log", "log"] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert disk.forced == ["log", "log"], "the parent still owes its own"
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process meets a record lock on the file."""
+    child = os.fork()
+    if child == 0:
+        try:
+            with open(path, "r+") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def test_the_scripts_record_locks_stay(disk: Disk, tmp_path: Path) -> None:
+    """Any close of a file, by whatever descriptor, lets go of all that the process holds on it."""
+    with open(tmp_path / "log", "a") as held, LocalTarget(str(tmp_path)) as target:
+        lever("fsync-behind").apply(target, {"within_s": 3.0})
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        for _ in range(2):
+            for _ in range(5):
+                os.fsync(held.fileno())
+            (tmp_path / "paid").touch()
+            os.remove(tmp_path / "paid")
+        assert disk.forced == ["log"] * 4 and is_locked(tmp_path / "log")
+
+
+def test_a_lock_of_the_whole_file_goes_with_the_scripts_descriptor(target: LocalTarget, tmp_path: Path) -> None:
+    for _ in range(5):
+        with open(tmp_path / "log", "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fsync(file.fileno())
+
+
+def test_few_descriptors_are_kept(
+    disk: Disk, target: LocalTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owed_syncs, "MOST_KEPT", 2)
+    before = len(os.listdir("/proc/self/fd"))
+    for name in "abc":
+        force(tmp_path / name, 4)
+    assert len(os.listdir("/proc/self/fd")) == before + 2
+    assert disk.forced == ["a"] * 3 + ["b"] * 3 + ["c"] * 4 and target.changes == 4
+
+
+def test_a_log_that_is_gone_is_not_kept(target: LocalTarget, tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    force(tmp_path / "old", 4)
+    os.remove(tmp_path / "old")
+    force(tmp_path / "new", 4)
+    os.remove(tmp_path / "new")
+    assert len(os.listdir("/proc/self/fd")) == before + 1, "what was removed behind the last payment"
 
 
 def test_nearly_all_of_the_time_inside_fsync_is_predicted_to_go() -> None:

@@ -106,6 +106,72 @@ def test_a_step_of_infinite_gradients_updates_nothing_and_is_a_step(scale: LossS
     assert scale.scale == 32768.0
 
 
+@pytest.mark.parametrize("name", [None, "closure"])
+@pytest.mark.parametrize("make", [torch.optim.Adam, lambda p: torch.optim.Adam(p, fused=True), torch.optim.SGD])
+def test_a_closures_infinite_gradients_update_nothing(scale: LossScale, make: Any, name: str | None) -> None:
+    model = nn.Linear(3, 1)
+    optimizer = make(model.parameters())
+    seen: list[float] = []
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss: Any = model(X).square().mean()
+        loss.backward()
+        if len(seen) < 2:
+            model.weight.grad[0, 0] = torch.inf  # type: ignore[index]
+        seen.append(loss.item())
+        return loss  # type: ignore[no-any-return]
+
+    for number in range(1, 5):
+        before = [p.detach().clone() for p in model.parameters()]
+        loss = optimizer.step(closure) if name is None else optimizer.step(**{name: closure})
+        same = all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
+        assert len(seen) == number and loss.item() == seen[-1] and same == (number < 3)
+        assert model.weight.grad is not None, "the script finds the gradients that it computed"
+    assert scale.scale == 65536 / 4
+
+
+class Climbing(torch.optim.SGD):
+    """Takes the gradients of a point nearby, which the closure computes."""
+
+    def step(self, closure: Any = None) -> Any:
+        closure()
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.LBFGS, Climbing])
+def test_fp16_gives_up_where_gradients_are_computed_several_times_in_a_step(tmp_path: Path, kind: Any) -> None:
+    model = nn.Linear(3, 1)
+    with LocalTarget(str(tmp_path)) as target:
+        target.around_step(LossScale(target).step)
+        optimizer = kind(model.parameters(), lr=0.1)
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss: Any = model(X).square().mean()
+            loss.backward()
+            return loss  # type: ignore[no-any-return]
+
+        before = model.weight.detach().clone()
+        assert optimizer.step(closure) > 0 and not torch.equal(model.weight, before)
+    assert len(target.problems) == 1 and kind.__name__ in target.problems[0]
+
+
+def test_an_error_of_looking_at_the_gradients_is_not_the_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(grads: Any) -> Any:
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr("hotlap.lever.loss_scale._size", broken)
+    weight = nn.Parameter(torch.ones(1))
+    with LocalTarget(str(tmp_path)) as target:
+        target.around_step(LossScale(target).step)
+        weight.grad = torch.ones(1)
+        torch.optim.SGD([weight], lr=1.0).step(lambda: 1.0)
+    assert weight.item() == 0 and target.problems == ["failed: RuntimeError: no such kernel"]
+
+
 def test_an_optimizer_of_the_scripts_own_is_not_asked_to_step_without_gradients(scale: LossScale) -> None:
     class Own(torch.optim.SGD):
         def step(self, closure: Any = None) -> None:

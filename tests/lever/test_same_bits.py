@@ -36,6 +36,55 @@ def test_parameters_without_a_gradient_move_as_with_zeros(tmp_path: Path) -> Non
     assert target.changes == 1 and torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_with_a_closure_parameters_without_a_gradient_move_as_with_zeros(tmp_path: Path, inside: bool) -> None:
+    def weights() -> torch.Tensor:
+        torch.manual_seed(0)
+        layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+        optimizer = torch.optim.Adam(layers.parameters(), lr=0.1)
+        for step in range(6):
+
+            def closure(layer: nn.Module = layers[step % 2]) -> torch.Tensor:
+                if inside:
+                    optimizer.zero_grad(set_to_none=False)
+                loss: torch.Tensor = layer(torch.ones(2, 4)).square().mean()
+                loss.backward()
+                return loss
+
+            if not inside:
+                optimizer.zero_grad(set_to_none=False)
+            loss: Any = optimizer.step(closure) if step % 3 else optimizer.step(closure=closure)  # type: ignore[call-overload]
+            assert loss.item() > 0
+        return torch.cat([p.detach().flatten() for p in layers.parameters()])
+
+    expected = weights()
+    with LocalTarget(str(tmp_path)) as target:
+        zero_grad_none.apply(target, {})
+        found = weights()
+    assert target.changes == 1 and torch.equal(found, expected)
+
+
+def test_sparse_gradients_stay_sparse(tmp_path: Path) -> None:
+    def weights() -> torch.Tensor:
+        torch.manual_seed(0)
+        table, layer = nn.Embedding(5, 4, sparse=True), nn.Linear(4, 4)
+        own = [*table.parameters(), *layer.parameters()]
+        optimizers = torch.optim.SGD(own, lr=0.1, momentum=0.9), torch.optim.SparseAdam(table.parameters(), lr=0.1)
+        for step in range(6):
+            optimizers[step // 3].zero_grad(set_to_none=False)
+            rows = table(torch.tensor([1, step % 5])) if step % 2 == 0 else torch.ones(2, 4)
+            layer(rows).square().mean().backward()
+            assert table.weight.grad is None or table.weight.grad.is_sparse
+            optimizers[step // 3].step()
+        return torch.cat([p.detach().flatten() for p in own])
+
+    expected = weights()
+    with LocalTarget(str(tmp_path)) as target:
+        zero_grad_none.apply(target, {})
+        found = weights()
+    assert target.changes == 1 and torch.equal(found, expected)
+
+
 def test_selective_checkpointing_is_the_scripts_own_choice(tmp_path: Path) -> None:
     asked = []
 

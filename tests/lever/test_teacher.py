@@ -51,11 +51,21 @@ def teacher() -> Watched:
 
 
 IMAGES = torch.randn(2, 3, 8, 8)
+PLAIN = (True, torch.float32, False)
+
+
+def settled(teacher: Watched) -> None:
+    """The call that shows what is trained inside, and one as all others will be."""
+    for _ in range(2):
+        teacher(IMAGES)
+    assert teacher.seen[-1][:2] == (False, torch.bfloat16)
 
 
 def test_a_teacher_runs_in_bf16_without_a_graph_and_gives_fp32(target: LocalTarget, teacher: Watched) -> None:
+    teacher(IMAGES)
+    assert teacher.seen == [PLAIN], "the first call shows what is trained inside: it is the script's own"
     out = teacher(IMAGES)
-    assert teacher.seen == [(False, torch.bfloat16, True)]
+    assert teacher.seen == [PLAIN, (False, torch.bfloat16, True)]
     assert out.dtype is torch.float32 and not out.requires_grad and torch.is_grad_enabled()
     assert not torch.is_autocast_enabled("cpu")
     student = nn.Conv2d(3, 4, 3)
@@ -65,30 +75,40 @@ def test_a_teacher_runs_in_bf16_without_a_graph_and_gives_fp32(target: LocalTarg
 
 def test_a_frozen_part_of_a_trained_model(target: LocalTarget, teacher: Watched) -> None:
     model = nn.Sequential(nn.Sequential(teacher), nn.Flatten(), nn.Linear(144, 2))
-    model(IMAGES).sum().backward()
+    for _ in range(2):
+        model(IMAGES).sum().backward()
+    assert teacher.seen == [PLAIN, (False, torch.bfloat16, True)] and target.changes == 1
+
+
+def test_one_that_the_script_runs_without_gradients_is_treated_at_once(target: LocalTarget, teacher: Watched) -> None:
+    with torch.no_grad():
+        teacher(IMAGES)
     assert teacher.seen == [(False, torch.bfloat16, True)] and target.changes == 1
 
 
 def test_gradients_that_pass_through_it_are_left_alone(target: LocalTarget, teacher: Watched) -> None:
+    settled(teacher)
     images = IMAGES.clone().requires_grad_()
     teacher(images).sum().backward()
-    assert images.grad is not None and teacher.seen[0][:2] == (True, torch.float32)
+    assert images.grad is not None and teacher.seen[-1][:2] == (True, torch.float32)
 
 
 def test_a_module_that_is_unfrozen_trains(target: LocalTarget, teacher: Watched) -> None:
-    teacher(IMAGES)
+    settled(teacher)
     teacher.requires_grad_(True)
     teacher(IMAGES).sum().backward()
-    assert teacher.conv.weight.grad is not None and teacher.seen[1][:2] == (True, torch.float32)
+    assert teacher.conv.weight.grad is not None and teacher.seen[-1][:2] == (True, torch.float32)
 
 
 def test_the_layout_stays_where_an_optimizer_holds_the_weights(target: LocalTarget, teacher: Watched) -> None:
     optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
-    teacher(IMAGES)
+    with torch.no_grad():
+        teacher(IMAGES)
     assert teacher.seen == [(False, torch.bfloat16, False)] and optimizer is not None
 
 
 def test_an_exception_leaves_nothing_open(target: LocalTarget, teacher: Watched) -> None:
+    settled(teacher)
     with pytest.raises(RuntimeError):
         teacher(torch.randn(2, 5, 8, 8))
     assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
@@ -97,7 +117,7 @@ def test_an_exception_leaves_nothing_open(target: LocalTarget, teacher: Watched)
 def test_copies_and_pickles_are_plain(tmp_path: Path, teacher: Watched) -> None:
     with LocalTarget(str(tmp_path)) as target:
         teacher_inference.apply(target, SETTING)
-        teacher(IMAGES)
+        settled(teacher)
         copies = [copy.deepcopy(teacher), pickle.loads(pickle.dumps(teacher))]
         torch.save(teacher, io.BytesIO())
     for other in copies:
@@ -108,7 +128,7 @@ def test_copies_and_pickles_are_plain(tmp_path: Path, teacher: Watched) -> None:
 def test_it_is_gone_afterwards(tmp_path: Path, teacher: Watched) -> None:
     with LocalTarget(str(tmp_path)) as target:
         teacher_inference.apply(target, SETTING)
-        teacher(IMAGES)
+        settled(teacher)
     teacher(IMAGES)
     assert teacher.seen[-1] == (True, torch.float32, False) and teacher.conv.weight.is_contiguous()
 

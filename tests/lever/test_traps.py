@@ -172,7 +172,7 @@ def test_workers_that_are_there_are_made_persistent(target: LocalTarget) -> None
     loader = DataLoader(TensorDataset(torch.arange(6)), batch_size=2, num_workers=1)
     loader_workers.apply(target, {"workers": 1, "prefetch": None, "torch_threads": None})
     first = [b[0].tolist() for b in loader]
-    assert loader.persistent_workers and target.changes == 1
+    assert loader.persistent_workers and target.changes == 2
     assert [b[0].tolist() for b in loader] == first == [[0, 1], [2, 3], [4, 5]]
     iterator: Any = loader._iterator
     iterator._shutdown_workers()

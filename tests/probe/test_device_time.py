@@ -78,7 +78,7 @@ class Script:
         self.rec.on_step_end = self.points.on_step_end
         self.failed: list[str] = []
         built = SimpleNamespace(cuda=SimpleNamespace(is_built=lambda: True))
-        fake: Any = SimpleNamespace(cuda=self.device, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
+        fake: Any = SimpleNamespace(nn=torch.nn, cuda=self.device, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
                                     backends=built)  # fmt: skip
         note = lambda what, why: self.failed.append(why)  # noqa: E731
         self.ctx = Context(Call("x", mode=mode), self.points, self.undo, self.rec, lambda name, call: None, note, fake)
@@ -304,7 +304,7 @@ def test_without_cuda_nobody_asks_for_a_device(monkeypatch: pytest.MonkeyPatch) 
     cuda = SimpleNamespace(is_initialized=lambda: False, is_available=lambda: asked.append("driver"),
                            CUDAGraph=Device.CUDAGraph)  # fmt: skip
     undo = Undo()
-    fake: Any = SimpleNamespace(cuda=cuda, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
+    fake: Any = SimpleNamespace(nn=torch.nn, cuda=cuda, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
                                 backends=built)  # fmt: skip
     rec = Recorder()
     context = Context(Call("x"), HookPoints(), undo, rec, lambda name, call: None, lambda what, why: None, fake)

@@ -85,13 +85,12 @@ class GuestTarget:
         """Let ``wrapper`` return the iterator of each epoch of a training loader."""
 
         def hook(loader: Any, iterator: Any, validating: bool) -> Any:
-            if validating or not self._guard.active:
-                return iterator
-            try:
-                return wrapper(loader, iterator)
-            except Exception as err:
-                self.fail(err)
-                return iterator
+            if not validating and self._guard.active:
+                try:
+                    return wrapper(loader, iterator)
+                except Exception as err:
+                    self.fail(err)
+            return iterator
 
         self._hang(self._points.wrap_iterator, hook)
 
@@ -215,7 +214,7 @@ class GuestTarget:
             self._mark(state, self._why if state == "no-effect" else "")
 
     def finish(self) -> None:
-        """At the end of the process: what the lever still has to do, then a last report, with the final count."""
+        """At the end of the process: do what is owed, tell the final count, leave what comes later to the script."""
         exits, self._exits = self._exits, []
         for callback in exits:
             try:
@@ -227,6 +226,7 @@ class GuestTarget:
                     self.fail(err)
         self._reported = None
         self.report()
+        self._guard.active = False  # functions that the script gave to atexit earlier run later
 
     def _mark(self, state: str, why: str) -> None:
         self._reported = state
@@ -242,11 +242,9 @@ class GuestTarget:
         if known is None:
             import torch
 
-            if id(module) in self._points.roots:
-                known = True
-            elif not torch.is_grad_enabled():
+            root = id(module) in self._points.roots
+            if not root and not torch.is_grad_enabled():
                 return False
-            else:
-                known = any(p.requires_grad for p in parameters_of(module))
+            known = root or any(p.requires_grad for p in parameters_of(module))
             self._trained.put(module, known)
         return bool(known)

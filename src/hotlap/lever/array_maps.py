@@ -1,9 +1,15 @@
-"""``numpy.load`` by mapping: an array file that is loaded again is mapped, so that only what is used of it is read."""
+"""``numpy.load`` by mapping: an array file that is loaded again is mapped, so that only what is used of it is read.
+
+To write over a file truncates it, which takes away what is mapped of it: ``numpy.save`` puts another file in its place.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import stat
+import tempfile
 import time
 import weakref
 from collections.abc import Callable
@@ -11,7 +17,7 @@ from typing import Any
 
 from hotlap.lever.sources import file_key
 
-__all__ = ["mapping_load"]
+__all__ = ["mapping_load", "sparing_save"]
 
 _FILES = 4096
 """Files that are remembered; a data set of a file per sample gains nothing by mapping."""
@@ -74,3 +80,58 @@ def mapping_load(numpy: Any, min_bytes: int, used: Callable[[], None]) -> Callab
         return array.view(numpy.ndarray)
 
     return mapped
+
+
+def sparing_save(numpy: Any, min_bytes: int) -> Callable[..., Any]:
+    """``numpy.save`` that writes beside a file of at least ``min_bytes`` and then takes its place: a worker may have
+    mapped it, and the array that is saved may lie in it."""
+    save = numpy.save
+
+    @functools.wraps(save)
+    def spared(*args: Any, **kwargs: Any) -> Any:
+        place = _written_over(args[0] if args else kwargs.get("file"), min_bytes)
+        beside = None if place is None else _new_file_beside(place)
+        if place is None or beside is None:
+            return save(*args, **kwargs)
+        try:
+            with open(beside, "wb") as file:
+                given = {**kwargs, "file": file} if "file" in kwargs else kwargs
+                save(*((file, *args[1:]) if args else ()), **given)
+            _like(place, beside)
+            os.replace(beside, place)
+        except BaseException:
+            os.unlink(beside)
+            raise
+
+    return spared
+
+
+def _written_over(path: Any, min_bytes: int) -> str | None:
+    """The file that ``numpy.save`` is about to truncate, where it is one that may be mapped and may be written to."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(name := os.fspath(path), str):
+        return None
+    place = os.path.realpath(name if name.endswith(".npy") else name + ".npy")
+    try:
+        facts = os.stat(place)
+    except (OSError, ValueError):
+        return None
+    mapped = stat.S_ISREG(facts.st_mode) and facts.st_size >= min_bytes
+    has_one_name = facts.st_nlink == 1  # under another name it would stay as it was
+    return place if mapped and has_one_name and os.access(place, os.W_OK) else None
+
+
+def _new_file_beside(place: str) -> str | None:
+    try:
+        handle, beside = tempfile.mkstemp(prefix=".", suffix=".hotlap", dir=os.path.dirname(place))
+    except OSError:  # no file may be made in this folder
+        return None
+    os.close(handle)
+    return beside
+
+
+def _like(place: str, beside: str) -> None:
+    """Give a file the owner, where that is allowed, and the permissions of the one that it replaces."""
+    facts = os.stat(place)
+    with contextlib.suppress(OSError):
+        os.chown(beside, facts.st_uid, facts.st_gid)
+    os.chmod(beside, stat.S_IMODE(facts.st_mode))

@@ -6,8 +6,10 @@ import atexit
 import queue
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from hotlap.lever.batch_memory import BatchMemory
 
 __all__ = ["FetchAhead"]
 
@@ -28,14 +30,29 @@ class FetchAhead:
     The thread starts behind the first batch, which is drawn where it is asked for: nothing waits longer for it, an
     iterator that is never read draws nothing, and what proves itself by its first calls can do so while nothing else
     draws (a thread's draws and the model's share one random state).
+
+    Where batches may lie in memory that is used again, as many as could be under way at once are drawn so; the thread
+    starts only if none of them lies where another does. ``told`` is called as soon as that is known; ``apart``: it is
+    known to be so.
     """
 
-    def __init__(self, iterator: Iterator[Any], depth: int) -> None:
+    def __init__(
+        self,
+        iterator: Iterator[Any],
+        depth: int,
+        told: Callable[[bool], None] = lambda apart: None,
+        apart: bool | None = None,
+    ) -> None:
         self._iterator = iterator
+        self._told = told
+        self._apart = apart
+        self._memory: BatchMemory | None = BatchMemory(depth + 2)  # the one in use, the queue's, the thread's
         self._queue: queue.Queue[tuple[int, Any]] = queue.Queue(maxsize=depth)
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._ended = False
+        self._left_over: list[tuple[int, Any]] = []
+        """What was drawn when the thread was stopped, and had no place in the queue."""
 
     def outer(self) -> Iterator[Any]:
         """The iterator for the loop."""
@@ -52,15 +69,35 @@ class FetchAhead:
         """The next batch; raises what the iterator raised, in its place."""
         if self._ended:
             raise StopIteration
-        kind, value = self._draw() if self._thread is None else self._queue.get()
+        kind, value = self._draw() if self._thread is None else self._drawn(self._thread)
         if kind == _DATA:
             if self._thread is None:
-                self._start()
+                self._look(value)
             return value
         if kind == _ERROR:
             raise value
         self._ended = True
         raise StopIteration
+
+    def _drawn(self, thread: threading.Thread) -> tuple[int, Any]:
+        """What the thread has drawn. Once it was stopped (at the script's end): what it left, then as without it."""
+        if self._stopped.is_set():
+            thread.join()
+            if self._queue.empty():
+                return self._left_over.pop() if self._left_over else self._draw()
+        return self._queue.get()
+
+    def _look(self, batch: Any) -> None:
+        """Start the thread behind this batch, if none can be written over while it is used."""
+        if self._memory is not None:
+            if self._apart is None:
+                self._apart = self._memory.apart(batch)
+            if self._apart is None:
+                return
+            self._memory = None
+            self._told(self._apart)
+        if self._apart and not self.left:
+            self._start()
 
     def _start(self) -> None:
         import torch
@@ -98,6 +135,7 @@ class FetchAhead:
             except queue.Full:
                 continue
             return True
+        self._left_over.append(entry)
         return False
 
     def stop(self, timeout_s: float = 5.0) -> None:

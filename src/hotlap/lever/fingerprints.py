@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from hotlap.lever.nested_rows import Unfit
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = ["WeightsPrint", "WeightsWatch", "holdings", "same_things"]
+__all__ = ["AttributesWatch", "WeightsPrint", "WeightsWatch", "attributes_of_torch", "holdings", "same_things"]
 
 
 SMALL_BYTES = 1 << 16
@@ -143,6 +144,49 @@ def holdings(module: nn.Module) -> list[Any]:
             elif isinstance(value, list | set):
                 things += value
     return things
+
+
+@functools.cache
+def attributes_of_torch() -> frozenset[str]:
+    """Names of what torch keeps in any module: hooks that come and go, and what else has a look of its own."""
+    from torch.nn import Module
+
+    return frozenset({*vars(Module()), "_compiled_call_impl"})
+
+
+class AttributesWatch:
+    """Whether a network's attributes, and what plain containers among them hold, are still what they were at first.
+
+    Told by the places of the objects, which are held meanwhile: to compare each with each takes far longer.
+    """
+
+    def __init__(self) -> None:
+        self._things: list[Any] = []
+        self._places: list[int] = []
+        self._containers: list[Any] | None = None
+
+    def changed(self, attributes: list[Any]) -> bool:
+        """Look at all parts of the network and the values of their own attributes, in the same order each time."""
+        if self._containers is None:
+            self._containers = [value for value in attributes if isinstance(value, dict | list | set)]
+        things = attributes.copy()
+        for container in self._containers:
+            things += container.values() if isinstance(container, dict) else container
+        places = list(map(id, things))
+        if places != self._places:
+            if self._things and not _equal_things(self._things, things):
+                return True
+            self._things, self._places = things, places
+        return False
+
+
+def _equal_things(before: list[Any], after: list[Any]) -> bool:
+    """As :func:`same_things`, where another object may be the same number, or the same words."""
+
+    def same(a: Any, b: Any) -> bool:
+        return a is b or (type(a) is type(b) and isinstance(a, int | float | str) and bool(a == b))
+
+    return len(before) == len(after) and all(map(same, before, after))
 
 
 def same_things(before: list[Any], after: list[Any]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
 from hotlap.lever.knob import Knob
 from hotlap.lever.nested import map_tensors
+from hotlap.lever.recorded_graph import Graph
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -15,13 +17,21 @@ __all__ = ["FrozenHooks", "hook_frozen"]
 
 
 class FrozenHooks:
-    """Hooks of one module; copies of the module (deep ones, pickled ones) carry hooks that do nothing."""
+    """Hooks of one module; copies of the module (deep ones, pickled ones) carry hooks that do nothing.
 
-    def __init__(self, dtype: str, channels_last: bool) -> None:
+    The first call with gradients on is the script's own: where something is trained inside that is no parameter of the
+    network (adapters in hooks of its layers, plain tensors), it records a graph, and ``is_trained`` is called.
+    """
+
+    def __init__(self, dtype: str, channels_last: bool, is_trained: Callable[[], None]) -> None:
         self.channels_last = channels_last
         self._dtype = dtype
+        self._is_trained = is_trained
+        self._watched = False
+        """Whether a call with gradients on has shown that nothing is trained inside."""
         self._handles: list[Any] = []
-        self._open: list[tuple[Any, Any]] = []
+        self._open: list[tuple[Any, Any, Any]] = []
+        """Of each call that is under way: contexts that were entered, and what watches its graph."""
 
     def register(self, module: nn.Module) -> None:
         """Put the hooks in place."""
@@ -45,7 +55,10 @@ class FrozenHooks:
             return None
         parameter = next(module.parameters(), None)  # None: a replica of DataParallel, which runs in its own thread
         if parameter is None or self._trains(module, (args, kwargs)):
-            self._open.append((None, None))
+            self._open.append((None, None, None))
+            return None
+        if torch.is_grad_enabled() and not self._watched:
+            self._open.append((None, None, Graph(module)))
             return None
         without = torch.no_grad()
         without.__enter__()
@@ -54,7 +67,7 @@ class FrozenHooks:
         if self._dtype != "fp32" and not torch.is_autocast_enabled(kind):
             cast = torch.autocast(kind, dtype=torch.bfloat16 if self._dtype == "bf16" else torch.float16)
             cast.__enter__()
-        self._open.append((without, cast))
+        self._open.append((without, cast, None))
         if not self.channels_last:
             return None
 
@@ -70,7 +83,11 @@ class FrozenHooks:
 
         if torch.compiler.is_compiling() or not self._open:
             return None
-        without, cast = self._open.pop()
+        without, cast, graph = self._open.pop()
+        if graph is not None and output is not None:  # None: it has failed
+            self._watched = True
+            if graph.was_recorded(output):
+                self._is_trained()
         if without is None:
             return None
         if cast is not None:
@@ -124,7 +141,12 @@ def hook_frozen(target: Target, module: nn.Module, dtype: str, channels_last: bo
     """Hooks, and the layout, as one change of ``target``."""
     import torch
 
-    hooks = FrozenHooks(dtype, channels_last)
+    def give_up() -> None:
+        switch(False)
+        target.unfit(f"something that is no parameter of {type(module).__name__} is trained inside")
+        target.changed(-1)
+
+    hooks = FrozenHooks(dtype, channels_last, give_up)
 
     def switch(on: Any) -> None:
         if channels_last:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from hotlap.lever.closures import behind_closure
 from hotlap.lever.contract import Target
 from hotlap.lever.knob import Knob
 
@@ -97,19 +98,54 @@ class LossScale:
 
     def step(self, optimizer: Any, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The optimizer's step; one that updates nothing where a gradient is not finite."""
+        self._holders.add(optimizer)
+        held: _Gradients = []
+        of_torch = type(optimizer).__module__.startswith("torch.optim.")
+
+        def look() -> None:
+            if self._overflowed(optimizer):
+                held.extend(_taken(optimizer))
+
+        given = behind_closure(look, self._target, args, kwargs)
+        if given is not None and (not of_torch or type(optimizer).__name__ == "LBFGS"):
+            why = "may compute gradients several times, and fp16 has to look at them before they are used"
+            self._target.fail(NotImplementedError(f"{type(optimizer).__name__}.step(closure) {why}"))
+            return step(*args, **kwargs)
+        if given is None and self._overflowed(optimizer):
+            if not of_torch:  # another optimizer may count steps, or need gradients
+                return None
+            held.extend(_taken(optimizer))
+        try:  # one of torch's own, without gradients, updates nothing, and its hooks and schedules see a step
+            return step(*args, **kwargs) if given is None else step(*given[0], **given[1])
+        finally:
+            for parameter, grad in held:
+                parameter.grad = grad
+
+    def _overflowed(self, optimizer: Any) -> bool:
+        """Whether a gradient is not finite; the scale follows."""
         import torch
 
-        self._holders.add(optimizer)
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         # not bool(): a wait of ours is not to be told as one of the script's
         if grads and not torch._C.TensorBase.item(torch.isfinite(_size(grads))):
             self.scale, self._good_steps = max(self.scale / 2, 1.0), 0
-            plain = type(optimizer).__module__.startswith("torch.optim.") and not (args or kwargs)
-            return _updating_nothing(optimizer, step) if plain else None
+            return True
         self._good_steps += 1
         if self._good_steps == self.GROWTH_STEPS:
             self.scale, self._good_steps = self.scale * 2, 0
-        return step(*args, **kwargs)
+        return False
+
+
+_Gradients = list[tuple[Any, Any]]
+"""Parameters and what they hold."""
+
+
+def _taken(optimizer: Any) -> _Gradients:
+    """The optimizer's gradients, taken away from its parameters."""
+    held = [(p, p.grad) for group in optimizer.param_groups for p in group["params"]]
+    for parameter, _ in held:
+        parameter.grad = None
+    return held
 
 
 def _size(grads: list[Tensor]) -> Tensor:
@@ -118,21 +154,6 @@ def _size(grads: list[Tensor]) -> Tensor:
 
     norms = torch._foreach_norm(grads)
     return torch.stack([n.float().to(norms[0].device) for n in norms]).sum()
-
-
-def _updating_nothing(optimizer: Any, step: Any) -> Any:
-    """A step of torch's own optimizer that finds no gradients: its hooks and schedules see a step.
-
-    Not with a closure, which would compute anew, nor of another optimizer, which may count steps or need gradients.
-    """
-    held = [(p, p.grad) for group in optimizer.param_groups for p in group["params"]]
-    for parameter, _ in held:
-        parameter.grad = None
-    try:
-        return step()
-    finally:
-        for parameter, grad in held:
-            parameter.grad = grad
 
 
 def _take_off(held: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import threading
@@ -13,22 +14,30 @@ from hotlap.lever.script_errors import as_the_scripts
 __all__ = ["OwedSyncs"]
 
 Sync = Callable[[Any], None]
+_File = tuple[int, int]
+"""Device and inode."""
 
 LOG_FROM = 3
 """The time from which a file that is forced again counts as a log."""
+MOST_KEPT = 32
+"""Logs that are open here, too, at a time."""
 
 
 class OwedSyncs:
     """Syncs owed, by file; each is paid ``within_s`` seconds after it was asked for. Forked children owe nothing.
 
-    A duplicate of the file's descriptor is kept until then, so that the script may close its own.
+    Each file is opened once more, so that the script may close its own descriptor, and stays open to the end of the
+    process: to close it would let go of the record locks that the script holds on it (fcntl(2)). A duplicate of the
+    script's descriptor would keep its flock(2) when the script closes it.
     """
 
     def __init__(self, within_s: float) -> None:
         self._within_s = within_s
         self._pid = os.getpid()
-        self._owed: dict[tuple[int, int], tuple[int, Sync]] = {}
-        self._times: dict[tuple[int, int], int] = {}
+        self._owed: dict[_File, Sync] = {}
+        self._kept: dict[_File, int] = {}
+        """Descriptors of our own."""
+        self._times: dict[_File, int] = {}
         self._lock = threading.Lock()
         self._paying = threading.Lock()
         self._asked = threading.Event()
@@ -57,13 +66,33 @@ class OwedSyncs:
         if times < LOG_FROM:
             return False
         with self._lock:
-            if key not in self._owed:
-                self._owed[key] = (os.dup(number), sync)
+            if not self._keep(key, number):
+                return False
+            self._owed.setdefault(key, sync)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="hotlap-fsync", daemon=True)
                 self._thread.start()
         self._asked.set()
         return True
+
+    def _keep(self, key: _File, number: int) -> bool:
+        """Have the file open; False: it cannot be opened again, or there are too many. Called with the lock held."""
+        if key not in self._kept and len(self._kept) < MOST_KEPT:
+            try:
+                import fcntl  # there is none on Windows
+
+                how = fcntl.fcntl(number, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_APPEND)
+                self._kept[key] = os.open(f"/proc/self/fd/{number}", how)
+            except (ImportError, OSError):
+                return False
+        return key in self._kept
+
+    def _let_go_of_removed(self) -> None:
+        """Close files that are gone: their room on the disk is free again, and nobody can lock them by a name."""
+        for key, fd in [(key, fd) for key, fd in self._kept.items() if key not in self._owed]:
+            with contextlib.suppress(OSError):  # a script may close all descriptors
+                if os.fstat(fd).st_nlink == 0:
+                    os.close(self._kept.pop(key))
 
     def pay(self) -> None:
         """Sync everything owed now; whoever calls waits for it. Costs a truth test when nothing is."""
@@ -72,13 +101,13 @@ class OwedSyncs:
         with self._paying:
             with self._lock:
                 owed, self._owed = self._owed, {}
-            for fd, sync in owed.values():
+            for key, sync in owed.items():
                 try:
-                    sync(fd)
+                    sync(self._kept[key])
                 except OSError as err:
                     self._error = as_the_scripts(err, "Of an earlier fsync, done in the background.")
-                finally:
-                    os.close(fd)
+            with self._lock:
+                self._let_go_of_removed()
 
     def finish(self) -> None:
         """At the end of the script: pay, and end the thread."""

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hotlap.lever.plain_states import is_plain
 from hotlap.lever.script_errors import as_the_scripts
 from hotlap.lever.snapshots import Snapshots, copies_made, tensors_in
 from hotlap.lever.whole_files import is_replaceable, write_whole
@@ -72,10 +73,17 @@ class PendingSaves:
     def submit(self, save: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Take over ``torch.save(*args, **kwargs)``; False: the caller has to save by itself (nothing was done).
 
-        Raises the error of an earlier save.
+        Raises the error of an earlier save; before, this one is made in place, for the script may catch the error and
+        go on.
         """
-        self._raise_error()
         path = args[1] if len(args) > 1 else kwargs.get("f")
+        if self._error is not None and os.getpid() == self._pid:
+            self.settle(path)
+            try:
+                save(*args, **kwargs)
+            except Exception:
+                self._raise_error()  # both are told: this one as the other's context
+            self._raise_error()
         taken = False
         try:
             taken = self._take(save, args, kwargs)
@@ -117,8 +125,8 @@ class PendingSaves:
 
     def _copy(self, state: Any) -> tuple[Any] | None:
         try:
-            return (self._snapshots.take(state),) if _has_room(state) else None
-        except Exception:  # not to be copied (non-leaf tensors, open files, locks): saved in place
+            return (self._snapshots.take(state),) if is_plain(state) and _has_room(state) else None
+        except Exception:  # not to be copied (non-leaf tensors): saved in place
             return None
 
     def _is_fruitless(self) -> bool:

@@ -7,7 +7,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
-from hotlap.lever.fingerprints import WeightsWatch, holdings, same_things
+from hotlap.lever.fingerprints import AttributesWatch, WeightsWatch, attributes_of_torch, holdings, same_things
 from hotlap.lever.nested_rows import Unfit, row_keys, some_rows, taken_apart
 from hotlap.lever.random_state import random_states
 from hotlap.lever.row_memory import RowMemory
@@ -42,6 +42,7 @@ class Recalled:
         self._target = target
         self._memory: RowMemory | None = RowMemory(most_bytes)
         self._weights = WeightsWatch()
+        self._attributes = AttributesWatch()
         self._proved = 0
         self._since_proof, self._again = 0, AGAIN
         self._has_given = False
@@ -110,6 +111,7 @@ class Recalled:
         """From now on the network computes as ever."""
         if self._memory is not None:
             self._memory = None
+            self._attributes = AttributesWatch()  # it holds what the network held
             self._target.unfit(f"{type(self._module()).__name__}: {why}")
             self._target.changed(-1)
 
@@ -132,6 +134,8 @@ class Recalled:
         if torch.is_inference_mode_enabled():
             return None
         weights: list[Tensor | None] = []
+        attributes: list[Any] = []
+        of_torch = attributes_of_torch()
         left = [module]
         while left:  # torch's own generators, one for each question, take ten times as long
             part = left.pop()
@@ -141,7 +145,10 @@ class Recalled:
             if hooked and part is not module:
                 raise Unfit(f"somebody has hooked into a {type(part).__name__} of it")
             weights += (*part._parameters.values(), *part._buffers.values())
-            left += [child for child in part._modules.values() if child is not None]
+            attributes += [v for name, v in vars(part).items() if name not in of_torch and v is not self]
+            children = [child for child in part._modules.values() if child is not None]
+            attributes += children
+            left += children
         held = [t for t in weights if t is not None]
         if any(t.requires_grad for t in held):
             raise Unfit("its parameters require gradients")
@@ -151,6 +158,8 @@ class Recalled:
             return None
         if self._weights.changed(held):
             raise Unfit("its weights changed")
+        if self._attributes.changed(attributes):
+            raise Unfit("one of its attributes changed")
         kinds = ("cpu", "cuda")
         cast = [(k, torch.get_autocast_dtype(k)) for k in kinds if torch.is_autocast_enabled(k)]
         return row_keys(given, (cast, torch.are_deterministic_algorithms_enabled()))

@@ -9,7 +9,8 @@ the data take the time. On a CPU fused attention can be slower in bf16 than atte
 Runtime: The outermost forward of each trained model runs under torch.autocast, and its floating outputs come back as
 fp32, so that losses outside stay in fp32; so does a module that makes a loss of what another one gave (a margin head:
 its angles, rounded to 8 bits, shift the loss one way). With fp16 the loss is scaled, gradients are unscaled before they
-accumulate, and a step with an overflow is skipped. A script that uses autocast itself is left alone.
+accumulate, and a step with an overflow is skipped; where a step may compute gradients several times (LBFGS, or an
+optimizer of the script's with a closure), the lever gives up. A script that uses autocast itself is left alone.
 
 Source: with torch.autocast(device_type, dtype=torch.bfloat16): around the forward; a GradScaler for fp16.
 
@@ -29,6 +30,7 @@ from hotlap.lever.gains import bounded, of_compute
 from hotlap.lever.loss_heads import LossHeads, fed_by_a_model
 from hotlap.lever.loss_scale import LossScale
 from hotlap.lever.nested import map_tensors
+from hotlap.lever.weight_casts import casts_forget_gradients
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -115,7 +117,7 @@ def apply(target: Target, setting: Setting) -> None:
             if fed_by_a_model((args, kwargs)):
                 return heads.judge(module, call(*args, **kwargs))
             target.changed()
-        with torch.autocast(kind, dtype=low):
+        with torch.autocast(kind, dtype=low, cache_enabled=False if casts_forget_gradients() else None):
             out = call(*args, **kwargs)
         return map_tensors(out, lambda t: _as_fp32(t, low))
 

@@ -8,7 +8,8 @@ that at best the data wait falls to max(0, load - compute). Pure Python work doe
 
 Runtime: The iterator of each epoch is wrapped; one thread draws from it in the same order and keeps a few batches.
 An exception reaches the loop where the batch would have been. The thread ends with the epoch, when the loop is left
-early, and at exit.
+early, and at exit. Where batches may lie in memory that is used again (no batch size, or a collate function of the
+script's), it starts once as many as could be under way have lain apart, and never if two of them have not.
 
 Source: Wrap the loader: `for batch in fetch_ahead(loader, depth=2)` with a thread and a queue.
 
@@ -19,6 +20,7 @@ cost memory.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -86,17 +88,29 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """Wrap each epoch's iterator of a loader without workers."""
     running: weakref.WeakSet[FetchAhead] = weakref.WeakSet()
+    known: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+    """Whether a loader's batches lie apart in memory."""
+
+    def learn(loader: weakref.ref[DataLoader[Any]], apart: bool) -> None:
+        if (there := loader()) is not None:
+            known[there] = apart
+        if apart:
+            target.changed()
+        else:
+            target.unfit("its data set uses the memory of a batch again, which a step may still be reading")
 
     def ahead(loader: DataLoader[Any], iterator: Any) -> Any:
         import torch
 
         if loader.num_workers > 0 or torch.get_default_device().type != "cpu":
             return iterator
+        apart = known.get(loader, _collates_anew(loader) or None)
+        if apart is False:
+            return iterator
         for old in list(running):
             if old.left:  # it may be at a batch still; one that is read goes on: a loop may draw from several
                 old.stop()
-        target.changed()
-        wrapped = FetchAhead(iterator, setting["depth"])
+        wrapped = FetchAhead(iterator, setting["depth"], functools.partial(learn, weakref.ref(loader)), apart)
         running.add(wrapped)
         return wrapped.outer()
 
@@ -106,6 +120,13 @@ def apply(target: Target, setting: Setting) -> None:
 
     target.wrap_iterator(ahead)
     target.at_exit(stop)
+
+
+def _collates_anew(loader: DataLoader[Any]) -> bool:
+    """Whether torch's own function puts the samples of each batch together, which it does in new memory."""
+    from torch.utils.data import default_collate
+
+    return loader.batch_sampler is not None and loader.collate_fn is default_collate
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

@@ -11,8 +11,9 @@ When samples come again, their outputs are computed all the same and compared, f
 one in 64; only then are they given from memory. Of a batch in which some are new (pictures mirrored at random), those
 alone are computed. The lever ends, and says why, where inputs do not come again (random crops), where the network is in
 training mode, draws random numbers, keeps something in an attribute, gives no row per sample, has hooks inside or is
-changed, and where the outputs do not fit. Weights are looked at in every call: all of them where torch counts a change,
-else an eighth of them in turn, so that a moving average written through ``.data`` is seen at once.
+changed (its weights, or an attribute), and where the outputs do not fit. Weights are looked at in every call: all of
+them where torch counts a change, else an eighth of them in turn, so that a moving average written through ``.data`` is
+seen at once.
 
 Source: Compute the network's outputs once for all samples, keep them by index, and let the data set give them too.
 

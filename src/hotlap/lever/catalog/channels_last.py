@@ -7,8 +7,9 @@ step that is convolutions, and counts more in bf16, where reordering is a larger
 convolutions there is nothing.
 
 Runtime: Just before its first training forward each model with 2-d convolutions is converted in place, and 4-d inputs
-are converted at each forward. Only before the optimizer has state, so that state and weights agree. safetensors, which
-takes no other layout, is given the usual one when it saves.
+are converted at each forward. Only before the optimizer has state, so that state and weights agree, and not where the
+weights lie in shared memory or are parts of one buffer. safetensors, which takes no other layout, is given the usual
+one when it saves.
 
 Source: model.to(memory_format=torch.channels_last), and images.contiguous(memory_format=torch.channels_last).
 
@@ -19,7 +20,6 @@ activations may need reshape(): such a script fails at its first step, and the l
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import check_setting
@@ -29,6 +29,7 @@ from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import of_compute
 from hotlap.lever.knob import Knob
 from hotlap.lever.nested import map_tensors
+from hotlap.lever.weight_places import why_weights_stay
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -88,8 +89,8 @@ def apply(target: Target, setting: Setting) -> None:
 
         if not any(isinstance(m, torch.nn.Conv2d | torch.nn.ConvTranspose2d) for m in module.modules()):
             return
-        if _optimizer_forbids(module):
-            target.unfit("its optimizer has momentum already (a training that was resumed), or is fused on a CPU")
+        if (why := why_weights_stay(module)) is not None:
+            target.unfit(why)
             return
 
         def lay_out(last: Any) -> None:
@@ -117,22 +118,6 @@ def apply(target: Target, setting: Setting) -> None:
     target.around_forward(forward)  # before on_model: the conversion then wraps it, and the first forward is laid out
     target.on_model(convert)
     save_in_the_usual_layout(target)
-
-
-def _optimizer_forbids(module: nn.Module) -> bool:
-    """Whether an optimizer of these parameters has state already, or is fused on a CPU."""
-    from torch.optim import Optimizer
-
-    own = {id(p): p for p in module.parameters()}
-    for found in gc.get_objects():
-        if not issubclass(type(found), Optimizer):  # isinstance would wake lazy objects by asking their __class__
-            continue
-        for group in found.param_groups:
-            held = [own[id(p)] for p in group["params"] if id(p) in own]
-            fused_on_cpu = group.get("fused") and any(p.device.type == "cpu" for p in held)
-            if held and (fused_on_cpu or any(found.state.get(p) for p in held)):
-                return True
-    return False
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

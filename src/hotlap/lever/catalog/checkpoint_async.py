@@ -9,8 +9,10 @@ folder first and then renamed, so that a crash leaves the old file or the new on
 than they can be written, the newest is written, once a second at most. Whoever looks for the file (torch.load, open,
 rename, remove, stat, listing its folder, another process, a barrier or message to other ranks) waits until it is there,
 and so does the end of the script; where half of twelve saves were waited for, further ones are made in place.
-What cannot be written beside is written in place; where that fails too, the error is raised at the next save, or shown
-at the end (status 120). What cannot be copied, and what is no plain file, is saved as before.
+What cannot be written beside is written in place; where that fails too, the error is raised at the next save, once that
+one is made, or shown at the end (status 120). Taken over are tensors, arrays, numbers, text and the like in dicts,
+lists and argparse namespaces; a whole model, an object of another class, what cannot be copied, and what goes to no
+plain file is saved as before.
 
 Source: Copy the state dict (copy.deepcopy) and call torch.save in a thread; join it before the next save.
 

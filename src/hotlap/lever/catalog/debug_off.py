@@ -6,7 +6,7 @@ Gain: Anomaly detection checks every gradient for NaN and keeps a stack for ever
 operation. All of that time goes away.
 
 Runtime: torch.autograd.set_detect_anomaly, detect_anomaly, torch.profiler.profile and torch.autograd.profiler.profile
-keep their interface and do nothing.
+keep their interface and do nothing. Files that they are asked for are written, with nothing in them.
 
 Source: Remove the call, or put it behind a --debug option.
 
@@ -22,6 +22,7 @@ from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
+from hotlap.lever.inert_profilers import begun_and_ended, inert
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -82,65 +83,11 @@ def apply(target: Target, setting: Setting) -> None:
                 real(False, True)
             swap(torch, "set_anomaly_enabled", set_anomaly_enabled)
         if setting["profiler"]:
-            target.on_import("torch.profiler", lambda module: swap(module, "profile", _inert(module.profile, target)))
+            target.on_import("torch.profiler", lambda module: swap(module, "profile", inert(module.profile, target)))
             older = "torch.autograd.profiler"
-            target.on_import(older, lambda module: swap(module, "profile", _begun_and_ended(module.profile, target)))
+            target.on_import(older, lambda module: swap(module, "profile", begun_and_ended(module.profile, target)))
 
     target.on_import("torch", torch_ready)
-
-
-def _inert(real: Any, target: Target) -> Any:
-    """A profiler with the same interface that records nothing."""
-
-    class profile(real):  # type: ignore[misc]
-        def start(self) -> None:
-            target.changed()
-
-        def stop(self) -> None:
-            return None
-
-        def step(self) -> None:
-            return None
-
-        def __enter__(self) -> Any:
-            self.start()
-            return self
-
-        def __exit__(self, *error: Any) -> None:
-            return None
-
-        def key_averages(self, *args: Any, **kwargs: Any) -> Any:
-            from torch.autograd import profiler_util
-
-            events: Any = profiler_util.EventList
-            return events([])
-
-        def events(self) -> Any:
-            return self.key_averages()
-
-        def export_chrome_trace(self, path: str) -> None:
-            return None
-
-        def export_stacks(self, path: str, metric: str = "") -> None:
-            return None
-
-    return profile
-
-
-def _begun_and_ended(real: Any, target: Target) -> Any:
-    """autograd's own profiler, over as soon as it has begun: every table of it works, and is empty."""
-
-    class profile(real):  # type: ignore[misc]
-        def __enter__(self) -> Any:
-            super().__enter__()
-            super().__exit__(None, None, None)
-            target.changed(int(self.enabled))
-            return self
-
-        def __exit__(self, *error: Any) -> None:
-            return None
-
-    return profile
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:

@@ -9,7 +9,8 @@ wait for.
 Runtime: From the third time on that the same file is forced, os.fsync and os.fdatasync return at once, and a thread
 calls them within half a second. What was written is in the file for every reader from the moment it was written, as
 before, and a crash of the script loses nothing. Before any other file is forced, renamed, linked or removed, and at the
-end, whatever is owed is paid first, so that nothing overtakes it. An error of the disk is raised at the next call.
+end, whatever is owed is paid first, so that nothing overtakes it. An error of the disk is raised at the next call. Each
+such file, up to 32, is opened once more and stays open until it is removed or the script ends.
 
 Source: Call os.fsync once a second, or only for checkpoints.
 

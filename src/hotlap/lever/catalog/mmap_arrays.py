@@ -7,19 +7,21 @@ of memory or disk, each time. So it grows with the size of the file beside the p
 
 Runtime: From the second load of the same .npy file on, numpy.load(path) gives an array over a private mapping
 (mmap_mode="c"): the same numbers, and writing to it changes nobody else's. Files written since the start, small ones,
-calls with other arguments and arrays of objects are loaded as before.
+calls with other arguments and arrays of objects are loaded as before. numpy.save over an array file writes a new file
+beside it, which then takes its place: what is mapped stays what it was.
 
 Source: numpy.load(path, mmap_mode="r") once, kept, and indexed per sample.
 
-Risk: A mapped file that is truncated in place while it is used ends the process; files that the run itself has written
-are therefore never mapped. numpy.load no longer gives an array that owns its memory (resize in place refuses).
+Risk: A mapped file that is truncated in place while it is used, by anything else than numpy.save, ends the process;
+files that the run itself has written are therefore never mapped. numpy.load no longer gives an array that owns its
+memory (resize in place refuses).
 """
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from hotlap.lever.array_maps import mapping_load
+from hotlap.lever.array_maps import mapping_load, sparing_save
 from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
@@ -66,12 +68,13 @@ def environment(setting: Setting) -> dict[str, str]:
 
 
 def apply(target: Target, setting: Setting) -> None:
-    """Replace numpy.load. What counts as a change is a file mapped, in whatever process."""
+    """Replace numpy.load and numpy.save. What counts as a change is a file mapped, in whatever process."""
     used = watch_mark(target, ID)
 
     def install(numpy: ModuleType) -> None:
         target.replace(numpy, "load", mapping_load(numpy, setting["min_bytes"], used))
-        target.changed(-1)
+        target.replace(numpy, "save", sparing_save(numpy, setting["min_bytes"]))
+        target.changed(-2)
 
     target.on_import("numpy", install)
 

@@ -7,7 +7,8 @@ activation.
 
 Runtime: While a validation is on, forwards of trained models in evaluation mode run under torch.no_grad. That has
 nearly all of the gain of torch.inference_mode, whose tensors no later backward may use: a table that the model makes in
-validation and keeps would end the training.
+validation and keeps would end the training. Models that are trained in evaluation mode (a backward has followed their
+calls in that mode), and what is called with batches of a loader that is trained on, keep their gradients.
 
 Source: @torch.no_grad() on the validation function, or with torch.no_grad(): around the model's call.
 
@@ -26,6 +27,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
 from hotlap.lever.nested import map_tensors
+from hotlap.lever.trained_in_eval import TrainedInEval
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -68,13 +70,16 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Forwards of models in evaluation mode, between the beginning and the end of a validation."""
+    trained = TrainedInEval(target)
     open_validations: list[bool] = []
     counted: list[bool] = []
 
     def forward(module: nn.Module, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import torch
 
-        if not open_validations or module.training or not torch.is_grad_enabled():
+        if module.training or not torch.is_grad_enabled():
+            return call(*args, **kwargs)
+        if trained.called(module) or not open_validations:
             return call(*args, **kwargs)
         if _asks_for_gradients((args, kwargs)):
             return call(*args, **kwargs)

@@ -6,7 +6,8 @@ Gain: The zero-grad phase, and in backward an addition per gradient. It counts w
 short.
 
 Runtime: zero_grad(set_to_none=False) of optimizers drops the gradients instead. A parameter that then gets no gradient
-before the optimizer's step has its zeros written after all, so that momentum and weight decay go on as before.
+before the optimizer's step has its zeros written after all, so that momentum and weight decay go on as before. Sparse
+gradients stay.
 
 Source: optimizer.zero_grad(set_to_none=True), the default.
 
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import check_setting
+from hotlap.lever.closures import behind_closure
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
@@ -83,8 +85,11 @@ def apply(target: Target, setting: Setting) -> None:
                 target.changed()
             owed = {id(p) for p in dropped.get(self, ())}  # by a second call before the step
             own = [p for group in self.param_groups for p in group["params"]]
-            dropped[self] = [p for p in own if p.grad is not None or id(p) in owed]
+            sparse = {p: p.grad for p in own if p.grad is not None and p.grad.is_sparse}
+            dropped[self] = [p for p in own if (p.grad is not None or id(p) in owed) and p not in sparse]
             real(self, set_to_none=True)
+            for p, grad in sparse.items():  # zeros that are owed would be dense
+                p.grad = grad.detach_().zero_()
 
         real_of_module = torch.nn.Module.zero_grad
 
@@ -102,10 +107,14 @@ def apply(target: Target, setting: Setting) -> None:
     def step(optimizer: Optimizer, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import torch
 
-        for p in dropped.pop(optimizer, ()):
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-        return call(*args, **kwargs)
+        def write_zeros() -> None:
+            for p in dropped.pop(optimizer, ()):
+                if p.grad is None:
+                    p.grad = torch.zeros_like(p)
+
+        write_zeros()
+        given = behind_closure(write_zeros, target, args, kwargs)  # zero_grad is often called in the closure
+        return call(*args, **kwargs) if given is None else call(*given[0], **given[1])
 
     target.on_import("torch", ready)
     target.around_step(step)

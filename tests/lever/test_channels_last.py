@@ -1,0 +1,49 @@
+"""Weights whose place in memory somebody else relies on stay where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hotlap.lever.catalog import channels_last
+from hotlap.testing.lever_target import LocalTarget
+
+
+def shared(model: nn.Module) -> Any:
+    model.share_memory()
+    return None
+
+
+def one_buffer(model: nn.Module) -> torch.Tensor:
+    flat = torch.cat([p.detach().flatten() for p in model.parameters()])
+    at = 0
+    for p in model.parameters():
+        p.data = flat[at : at + p.numel()].view_as(p)
+        at += p.numel()
+    return flat
+
+
+@pytest.mark.parametrize("put", [shared, one_buffer], ids=lambda f: f.__name__)
+def test_weights_that_lie_where_others_look_for_them(put: Any, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 1))
+    kept = put(model)
+    places = [p.data_ptr() for p in model.parameters()]
+    with LocalTarget(str(tmp_path)) as target:
+        channels_last.apply(target, {})
+        model(torch.randn(2, 3, 8, 8)).sum().backward()
+        assert [p.data_ptr() for p in model.parameters()] == places
+        assert target.changes == 0 and "memory" in target.reasons[0]
+    assert target.problems == [] and (kept is None or kept.data_ptr() == places[0])
+
+
+def test_weights_of_their_own_are_laid_out(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 1))
+    with LocalTarget(str(tmp_path)) as target:
+        channels_last.apply(target, {})
+        model(torch.randn(2, 3, 8, 8)).sum().backward()
+        weight: Any = model[0].weight
+        assert weight.is_contiguous(memory_format=torch.channels_last) and target.changes and not target.reasons
