@@ -78,8 +78,8 @@ class Script:
         self.rec.on_step_end = self.points.on_step_end
         self.failed: list[str] = []
         built = SimpleNamespace(cuda=SimpleNamespace(is_built=lambda: True))
-        fake: Any = SimpleNamespace(nn=torch.nn, cuda=self.device, Tensor=torch.Tensor, compiler=torch.compiler, optim=torch.optim,
-                                    backends=built)  # fmt: skip
+        fake: Any = SimpleNamespace(nn=torch.nn, cuda=self.device, Tensor=torch.Tensor, compiler=torch.compiler,
+                                    optim=torch.optim, backends=built)  # fmt: skip
         note = lambda what, why: self.failed.append(why)  # noqa: E731
         self.ctx = Context(Call("x", mode=mode), self.points, self.undo, self.rec, lambda name, call: None, note, fake)
         self.rec.on_failure = lambda err: self.failed.append(str(err))
