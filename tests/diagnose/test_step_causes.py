@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from diagnose_scripts import COMPUTE, LOADER, causes, healthy
 
@@ -11,6 +13,7 @@ from hotlap.diagnose.policy import DEFAULT
 from hotlap.diagnose.surroundings import Around
 from hotlap.diagnose.view import look
 from hotlap.records.findings import Finding, Findings
+from hotlap.records.rows import Tick
 from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 MAIN = ("train.py", 95, "main", "evaluate(model)")
@@ -324,6 +327,32 @@ def test_a_processor_that_gives_less_is_no_cause_of_the_scripts(phases: tuple[st
     assert ({"drift", "growing-step"} & {f.cause for f in report.findings} == set()) == alike
     told = [n for n in report.notes if "forward, backward and update alike" in n]
     assert len(told) == alike and all(("from step 6" if jump else "over the run") in n for n in told)
+
+
+def test_looks_that_come_rarer_as_a_run_grows_old_are_no_standstill() -> None:
+    timeline = healthy().build()
+    at_s = [0.0]
+    while at_s[-1] < 24 * 3600:
+        at_s.append(at_s[-1] + max(1.0, 0.0005 * at_s[-1]))
+    first = timeline.step[0].t
+    timeline.tick += [Tick(first + int(s * 1e9), 2**30, 0) for s in at_s]
+    told = lambda: [n for n in make_notes(look(timeline, cpu_machine(), DEFAULT)) if "stood still" in n]  # noqa: E731
+    assert told() == []
+    del timeline.tick[len(at_s) // 2 : len(at_s) // 2 + 30]
+    assert len(told()) == 1 and "1 times" in told()[0]
+
+
+def test_what_follows_the_last_step_is_in_no_row() -> None:
+    builder = TimelineBuilder()
+    for epoch in range(2):
+        builder.steps(50, **COMPUTE)
+        if epoch == 0:
+            builder.event("validation", 0.5, MAIN, EVALUATE)
+    timeline = builder.build()
+    last = replace(timeline.event[-1], i=timeline.step[-1].i + timeline.step[-1].n)  # of the second, and no row came
+    timeline.event.append(last)
+    found = look(timeline, cpu_machine(), DEFAULT).times.validation
+    assert found.each_s == pytest.approx(0.5) and found.count == 2
 
 
 def test_a_growth_with_a_jump_of_noise_in_it_is_a_growth() -> None:

@@ -116,6 +116,15 @@ def test_folding_of_loads() -> None:
     ]  # fmt: skip
 
 
+def test_ranks_that_were_left_for_hours_are_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "MOST_ROWS", 400)
+    write_timeline(TimelineBuilder().steps(5000, forward=0.01).build(), tmp_path)
+    follower = Follower(tmp_path)
+    assert follower.poll(every_rank=True), "all of it in one look"
+    timeline = follower.training
+    assert timeline is not None and len(timeline.step) <= 400 and timeline.n_steps == 5000
+
+
 def test_a_long_run_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "MOST_ROWS", 400)
     write_timeline(TimelineBuilder().steps(5000, forward=0.01).build(), tmp_path)

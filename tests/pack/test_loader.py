@@ -198,6 +198,23 @@ def test_a_damaged_batch_made_ahead_does_not_keep_the_threads(make: Make, monkey
     assert loader._threads is None
 
 
+def test_a_pass_that_failed_at_its_first_batch_begins_with_it_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = Loader(make(pictures(40)), 8, {"label": None}, Sequential(), settings=BACKGROUND)
+    real = loader._maker.make
+    for error in (KeyboardInterrupt, HotlapError("damaged")):
+        with monkeypatch.context() as patched:
+            patched.setattr(loader._maker, "make", lambda e, n, error=error: (_ for _ in ()).throw(error))
+            loader.set_epoch(0)
+            with pytest.raises((KeyboardInterrupt, HotlapError)):
+                next(iter(loader))
+        assert loader._maker.make == real
+        loader.set_epoch(0)
+        assert next(iter(loader))["label"].tolist() == list(range(8))
+    loader.close()
+
+
 def test_threads_and_placement_do_not_change_batches(make: Make) -> None:
     pack = make(pictures(40))
     views = {"image": Image((8, 8), flip=0.5)}
@@ -431,6 +448,16 @@ def test_clips_at_the_start_as_stored(make: Make) -> None:
     assert np.array_equal(batch["audio"].numpy(), np.stack([r["audio"][:8] for r in rows]))
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", "int16"])
+@pytest.mark.parametrize("wanted", [None, torch.int64], ids=str)
+def test_clips_of_numbers_without_a_sign(make: Make, dtype: str, wanted: torch.dtype | None) -> None:
+    rows = [{"tokens": np.arange(k, k + 40 + k % 7, dtype=dtype)} for k in (5, 30_001)]
+    view = Clip(8, at="start", dtype=wanted)
+    batch = next(iter(Loader(make(rows, ragged={"tokens"}), 2, {"tokens": view}, Sequential())))
+    assert batch["tokens"].tolist() == [r["tokens"][:8].tolist() for r in rows]
+    assert batch["tokens"].dtype == (wanted or getattr(torch, dtype))
+
+
 def test_encoded_images(make: Make) -> None:
     from hotlap.pack.sources.decode import decode_image
 
@@ -520,6 +547,14 @@ def test_packed_dataset_in_a_data_loader(make: Make) -> None:
         loader = DataLoader(data, 5, shuffle=True, collate_fn=as_is, num_workers=workers)
         seen = [n for batch in loader for n in batch["name"]]
         assert sorted(seen) == sorted(r["name"] for r in rows)
+
+
+def test_one_sample_of_a_packed_dataset_has_all_its_boxes(make: Make) -> None:
+    rows = mixed(12)
+    data = PackedDataset(make(rows).folder, {"boxes": Flat(), "label": None})
+    for sample, row in zip((data[k] for k in range(12)), rows, strict=True):
+        assert np.array_equal(sample["boxes"].numpy(), row["boxes"])
+        assert int(sample["boxes_length"]) == len(row["boxes"]) and int(sample["label"]) == row["label"]
 
 
 def test_views_mirror_together_or_not_at_all(make: Make) -> None:

@@ -19,6 +19,7 @@ import pytest
 from pack_support import RAGGED, Rows, mixed
 
 from hotlap.pack import Pack, PackSettings, helpers, open_source, pack, verify
+from hotlap.pack.job import _list_left_out
 from hotlap.records.errors import HotlapError
 
 SMALL = {"chunk_bytes": 2000, "part_bytes": 8000}
@@ -324,6 +325,14 @@ def test_a_container_that_is_written_meanwhile(tmp_path: Path) -> None:
 
     with pytest.raises(HotlapError, match="changed while it was packed"):
         pack(source, tmp_path / "p", progress=written)
+
+
+def test_a_name_with_line_ends_of_its_own_stays_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "left_out.jsonl"
+    names = ["a\u2028b", "c\u0085d", "e"]
+    _list_left_out(path, 0, [(name, "why\u2029") for name in names])
+    _list_left_out(path, 2, [("f", "why")])
+    assert [json.loads(line)["name"] for line in path.read_text("utf-8").split("\n")[:-1]] == [*names[:2], "f"]
 
 
 def test_a_kill_at_the_end_lists_what_was_left_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,11 @@ def test_a_broken_document_is_named_by_its_path(tmp_path: Path) -> None:
         run.read("plan.json", Plan)
 
 
+def test_a_command_with_a_byte_that_is_no_text_has_its_page(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "report.html", "python train.py --data /srv/Donn\udce9es")
+    assert (tmp_path / "report.html").read_text("utf-8").endswith("/srv/Donn?es")
+
+
 @pytest.mark.parametrize("broken", ["fsync", "replace"])
 def test_a_full_disk_leaves_the_old_document_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str

@@ -14,6 +14,9 @@ from hotlap.records.sizes import size_text
 
 __all__ = ["make_notes"]
 
+_TICK_PART = 0.0005
+"""Of a run's age so far: what lies between two ticks then (probe/memory.py)."""
+
 
 def make_notes(view: View) -> list[str]:
     """Sentences: probes that failed, neighbours, phases not measured, gaps in telemetry, memory growth, a short run."""
@@ -42,9 +45,11 @@ def make_notes(view: View) -> list[str]:
         notes.append(f"Not measured: {', '.join(missing).replace('_', ' ')}.")
     ticks = timeline.tick
     if len(ticks) > 3:
-        gaps = [b.t - a.t for a, b in pairwise(ticks)]
-        usual = median(gaps)
-        stopped = sum(1 for gap in gaps if usual > 0 and gap > max(5 * usual, usual + 5e9))
+        stopped = 0
+        usual = median(b.t - a.t for a, b in pairwise(ticks))
+        for a, b in pairwise(ticks):  # they come ever more rarely as a run grows old
+            due = max(usual, _TICK_PART * (a.t - ticks[0].t))
+            stopped += due > 0 and b.t - a.t > max(5 * due, due + 5e9)
         if stopped:
             notes.append(f"The process stood still {stopped} times for over 5 s (frozen, suspended or starved).")
         first, last = ticks[len(ticks) // 4].rss_bytes, ticks[-1].rss_bytes

@@ -55,9 +55,10 @@ def phase_work(
     total_s = sum(phase_ns(row, phase, phases) or 0 for row in counted) / 1e9
     places = len(set(at))
     every = cadence(at, sum(row.n for row in rows))
-    if every is None or total_s <= 0.0:
+    in_rows = len({i for i in at if i < rows[-1].i + rows[-1].n})  # what follows the last step is in no row
+    if every is None or total_s <= 0.0 or not in_rows:
         return Periodic(per_step_s=flat)
-    each_s = total_s / places
+    each_s = total_s / in_rows
     return Periodic(each_s, every, places, each_s / every)
 
 

@@ -126,8 +126,9 @@ class _File:
         found = self.timeline
         if found is None:
             return
-        if len(found.step) > MOST_ROWS:
-            half = MOST_ROWS // 2
+        rows = 0
+        while len(found.step) > MOST_ROWS and len(found.step) != rows:  # a look may bring many times as many
+            rows, half = len(found.step), MOST_ROWS // 2
             found.step[:half] = fold_steps(found.step[:half])
         if len(found.hits) > MOST_HITS:
             half = MOST_HITS // 2

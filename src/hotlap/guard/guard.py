@@ -178,7 +178,8 @@ class Guard:
 
     def _prepare(self, timeline: Timeline) -> None:
         """Before a cause is named: read the other ranks, and the user's lines."""
-        self._follower.poll(every_rank=True)
+        while self._follower.poll(every_rank=True):
+            pass  # a look reads so many bytes at most, and the others may be hours behind
         annotate(self._follower.training or timeline)
 
     def _keep(self) -> None:

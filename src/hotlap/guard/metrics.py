@@ -78,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         server = self.server
         assert isinstance(server, _Server)
-        body = server.text().encode()
+        body = server.text().encode("utf-8", "replace")
         self.send_response(200)
         self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from hotlap.pack.draws import Draws
 from hotlap.pack.reader import Pack
 from hotlap.pack.views.contract import View, one_flip_share
-from hotlap.pack.views.plain import Whole
+from hotlap.pack.views.plain import Flat, Whole
 
 __all__ = ["PackedDataset", "as_is"]
 
@@ -64,7 +64,9 @@ class PackedDataset(Dataset[dict[str, Any]]):
         return batch
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        return {name: value[0] for name, value in self.__getitems__([index]).items()}
+        batch = self.__getitems__([index])
+        whole = {name for name, view in self._opened.items() if isinstance(view, Flat)}  # one row is all that there is
+        return {name: value if name in whole else value[0] for name, value in batch.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_pack": None, "_opened": {}}

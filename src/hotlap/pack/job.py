@@ -88,7 +88,8 @@ def conclude(job: Job, metadata: dict[str, Any]) -> Manifest:
 
 def _list_left_out(path: Path, earlier: int, left_out: Sequence[tuple[str, str]]) -> None:
     """Behind the first ``earlier`` lines: what follows them is of a packing that was killed before its manifest."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:earlier] if path.exists() else []
+    told = path.read_text(encoding="utf-8").split("\n") if path.exists() else []  # a name may hold other line ends
+    lines = [f"{line}\n" for line in told[:earlier] if line]
     lines += [json.dumps({"name": n, "reason": r}, ensure_ascii=False) + "\n" for n, r in left_out]
     if lines or path.exists():
         write_whole(path, "".join(lines))

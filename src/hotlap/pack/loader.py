@@ -178,7 +178,11 @@ class Loader:
         self._taken += 1
         if self.placement.background:
             self._begin()
-        made = self._moved(future.result())
+        try:
+            made = self._moved(future.result())
+        except BaseException:  # damaged, or Ctrl-C while it was made: the next pass begins with it again
+            self._forget()
+            raise
         for _, coming in islice(self._made, self.settings.ahead):
             if coming.done() and coming.exception() is None:
                 self._moved(coming.result())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -49,5 +50,8 @@ def _taken(path: Path, folder: Path) -> IO[str]:
             pass
         except OSError as err:
             lock.close()
+            if err.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                what = f"{folder} cannot be locked for this packing: {err.strerror}."
+                raise HotlapError(what, "Its file system has no locks: pack onto another one, and copy it.") from err
             raise HotlapError(f"{folder} is being packed by another process.", "Wait until it is done.") from err
         lock.close()

@@ -183,6 +183,8 @@ class ReadAhead:
 
     def _read(self, stretch: _Stretch) -> None:
         """Read and check a stretch; the page cache is told of the ones behind it."""
+        if not threading.main_thread().is_alive():
+            return  # the process ends, and waits for all that was asked for
         memory = self._pack.memory
         with suppress(IndexError):  # forgotten meanwhile
             self._hinted.popleft()

@@ -30,7 +30,7 @@ def write_atomic(path: Path, text: str, aside: Path | None = None, durable: bool
     folder = aside if aside is not None and _same_file_system(aside, path.parent) else path.parent
     temporary = folder / f".{path.name}.{os.getpid()}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8") as out:
+        with open(temporary, "w", encoding="utf-8", errors="replace") as out:  # a path may be no UTF-8
             out.write(text)
             out.flush()
             if durable:

@@ -80,7 +80,7 @@ class _Clips:
 
     def _gather(self, starts: Indices, out: torch.Tensor) -> None:
         if self._dtype == self._stored:
-            gather_windows(self._windows, starts, out)
+            gather_windows(self._windows, starts, out.view(self._windows[0].dtype))
             return
         if self._stored == torch.int16 and self._dtype == torch.float32 and kernel.ready():
             fused.sounds(self._pack.memory.tensor, starts, self._scale, out)
@@ -90,7 +90,9 @@ class _Clips:
         for first in range(0, len(starts), block):
             some = starts[first : first + block]
             target = out[first : first + len(some)]
-            target.copy_(gather_windows(self._windows, some, scratch[: len(some)]))
+            kept = scratch[: len(some)]
+            gather_windows(self._windows, some, kept.view(self._windows[0].dtype))
+            target.copy_(kept)
             if self._scale != 1.0:
                 target.mul_(self._scale)
 
