@@ -153,6 +153,36 @@ def test_attach_adds_one_line(speaker: Path) -> None:
     assert after.count(line) == 1 and after.replace(line, "") == before
 
 
+@pytest.mark.parametrize("options", [[], ["--attach"], ["--write"]])
+def test_a_run_folder_that_cannot_be_written_is_told(
+    speaker: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(speaker, ALL)
+    (run.path / "patch.diff").mkdir()  # root may write into a folder that is read-only, yet not over a folder
+    assert main(["patch", "fast.yaml", *options]) == 0
+    out, err = capsys.readouterr()
+    assert "keeps no copy of this patch" in err and "patch.diff" in err
+    assert ("train.py changed" in err) if "--write" in options else out.startswith("--- a/train.py\n")
+
+
+def test_a_record_that_cannot_be_written_is_told(
+    speaker: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = keep(speaker, ALL)
+    replace = os.replace
+
+    def refuse(source: Path, target: Path) -> None:
+        if target.name == "patch.json":
+            raise OSError(30, "Read-only file system", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    assert main(["patch", "fast.yaml"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("--- a/train.py\n")
+    assert f"keeps no copy of this patch: Cannot write .hotlap/{run.path.name}/patch.json: Read-only" in err
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_bits_that_are_preserved_are_equal(speaker: Path) -> None:

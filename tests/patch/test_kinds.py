@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from importlib.resources import files
 
 import pytest
 
+from hotlap.patch import helpers
 from hotlap.patch.patch import Patched, Wanted, patch_file
 from hotlap.records.edits import Edit
 from hotlap.records.errors import HotlapError
@@ -183,3 +185,27 @@ def test_line_ends_are_kept_when_a_helper_is_added() -> None:
     edit = Edit("replace_call", "s.py", 3, target="torch.save", code="save_later({arguments})")
     after = patch_file("s.py", data, [Wanted(edit, "a-lever")]).after
     assert b"def save_later" in after and after.count(b"\n") == after.count(b"\r\n")
+
+
+def test_line_ends_of_a_mixed_file_stay_where_nothing_is_written() -> None:
+    data = b"import torch\r\na = 1\nx = DataLoader(d)\r\nb = 2\nc = 3\r\n"
+    edit = Edit("set_keyword", "s.py", 3, target="DataLoader", keywords={"num_workers": 2})
+    done = patch_file("s.py", data, [Wanted(edit, "a-lever")])
+    assert done.after == data.replace(b"DataLoader(d)", b"DataLoader(d, num_workers=2)")
+    data = b"import torch\r\na = 1\ntorch.save(a, 'x')\r\nb = 2\nc = 3\r\n"
+    edit = Edit("replace_call", "s.py", 3, target="torch.save", code="save_later({arguments})")
+    after = patch_file("s.py", data, [Wanted(edit, "a-lever")]).after
+    assert b"def save_later" in after and after.endswith(b"save_later(a, 'x')\r\nb = 2\nc = 3\r\n")
+    assert b"import torch\r\n" in after and b"a = 1\n" in after
+
+
+def test_helpers_go_into_files_of_any_encoding() -> None:
+    for helper in files(helpers).iterdir():
+        assert not helper.name.endswith(".py") or helper.read_bytes().isascii(), helper.name
+
+
+def test_what_the_files_encoding_cannot_hold_is_told() -> None:
+    data = b"# -*- coding: latin-1 -*-\nx = DataLoader(d)\n"
+    edit = Edit("insert_after", "s.py", 2, code="y = '\u2026'")
+    with pytest.raises(HotlapError, match=r"s\.py: .*(latin-1|iso-?8859-1)"):
+        patch_file("s.py", data, [Wanted(edit, "a-lever")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -112,6 +113,15 @@ def test_a_command_that_is_not_there(make_arm: MakeArm) -> None:
     arm.start()
     assert until_true(lambda: not arm.alive) and arm.exit_code == 127
     assert "cannot start no-such-program-at-all" in arm.spec.output.read_text()
+
+
+def test_a_folder_that_was_deleted_meanwhile_ends_in_no_traceback(make_arm: MakeArm) -> None:
+    arm = make_arm("arm", None, [sys.executable, "-c", "raise SystemExit(3)"])
+    for _ in range(2):
+        arm.start()
+        assert until_true(lambda: not arm.alive)
+        shutil.rmtree(arm.spec.timeline_dir)
+        assert arm.failure() == "crashed with exit code 3"
 
 
 def test_starting_twice_is_an_error(make_arm: MakeArm) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from hotlap.cli.saved import find_run
 from hotlap.patch.patch import ByHand, Patched, Wanted, patch_file
 from hotlap.plan.edits import edits_of
-from hotlap.plan.file import load_plan
+from hotlap.plan.file import load_plan, load_valid_plan
 from hotlap.records.edits import Edit
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 from hotlap.records.findings import Findings
+from hotlap.records.machine import Machine
 from hotlap.records.plan import Move, Plan
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder, list_runs
@@ -66,18 +67,43 @@ def plan_and_run(name: str | None, root: Path | None) -> tuple[Plan, RunFolder]:
             raise HotlapError(f"The run {folder.path.name} kept no move, so there is nothing to patch.", NAME_ONE)
         return plan, folder
     plan = load_plan(path)
-    with_findings = [r for r in reversed(list_runs(root)) if (r.path / "findings.json").is_file()]
-    for run in with_findings:
-        kept = run.read("plan.json", Plan)
-        if kept is not None and kept.moves == plan.moves:
-            return plan, run
-    for run in with_findings:
-        if _script(run) in {Path(word).name for word in plan.script.split()}:  # the command, or the script alone
-            return plan, run
-    raise HotlapError(
-        f"No run says where the moves of {path} belong in {plan.script or 'the script'}.",
-        "Run `hotlap diagnose -- python train.py` here, or pass the run's folder.", EXIT_USAGE,
-    )  # fmt: skip
+    run = _run_of(plan, path, [r for r in reversed(list_runs(root)) if (r.path / "findings.json").is_file()])
+    machine = run.read("machine.json", Machine)
+    return plan if machine is None else load_valid_plan(path, machine), run
+
+
+def _run_of(plan: Plan, path: Path, runs: Sequence[RunFolder]) -> RunFolder:
+    """The newest of ``runs`` that the plan is of: the one that made it; else one of the same command; else one of a
+    script of that name, where there is one such script."""
+    for run in runs:
+        if run.read("plan.json", Plan) == plan:
+            return run
+    for run in runs:
+        if " ".join(_command(run)) == plan.script != "":
+            return run
+    words = {Path(word).name for word in plan.script.split()}  # the command, or the script alone
+    named = [run for run in runs if _script(run) in words or (not words and _moves(run) == plan.moves)]
+    commands = {tuple(_command(run)) for run in named}
+    if len(commands) > 1:
+        told = ", ".join(sorted({" ".join(command) for command in commands}))
+        what = f"{path} may be of several scripts: {told}."
+        raise HotlapError(what, "Pass the folder of the run that is meant (`hotlap runs`).", EXIT_USAGE)
+    if not named:
+        raise HotlapError(
+            f"No run says where the moves of {path} belong in {plan.script or 'the script'}.",
+            "Run `hotlap diagnose -- python train.py` here, or pass the run's folder.", EXIT_USAGE,
+        )  # fmt: skip
+    return named[0]
+
+
+def _command(run: RunFolder) -> list[str]:
+    record = run.read("run.json", RunRecord)
+    return record.command if record is not None else []
+
+
+def _moves(run: RunFolder) -> list[Move]:
+    kept = run.read("plan.json", Plan)
+    return kept.moves if kept is not None else []
 
 
 def _newest_with_plan(root: Path | None) -> RunFolder:

@@ -68,6 +68,11 @@ def run_baseline(session: Session) -> Baseline:
     findings = rediagnose(session, arm)
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"
+        if outcome.steps == 0 and "no first step" in why:
+            raise HotlapError(
+                f"Nothing to diagnose: the script made {why.removeprefix('hang: ')}.",
+                f"A larger --budget waits for longer. The script's output is in {arm.spec.output}.",
+            )
         if outcome.status == "failed" and arm.exit_code:
             raise HotlapError(
                 f"Nothing to diagnose: the script {why}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hotlap.patch.readers import full_names
+from hotlap.patch.readers import full_name, full_names
 from hotlap.patch.source import Source, Unwritable, dotted
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def refuse_beside(source: Source, code: str) -> None:
         return
     known = full_names(source)
     for call in source.of_type(cst.Call):
-        name, full = _called(call), _full(call, known)
+        name, full = _called(call), full_name(call, known)
         ends = {name.rpartition(".")[2], full.rpartition(".")[2]}  # it may be imported under another name
         sends = any(_SENDING.match(end) for end in ends) or (
             "put" in ends and len(call.args) > 1
@@ -64,11 +64,6 @@ def _called(call: cst.Call) -> str:
     if name is None and isinstance(call.func, cst.Attribute):  # Path(name).exists()
         return call.func.attr.value
     return name or ""
-
-
-def _full(call: cst.Call, known: dict[str, str]) -> str:
-    head, dot, rest = (dotted(call.func) or "").partition(".")
-    return known.get(head, head) + dot + rest
 
 
 def _reads(source: Source, call: cst.Call, full: str) -> bool:

@@ -74,10 +74,10 @@ def patch_file(name: str, data: bytes, wanted: Sequence[Wanted]) -> Patched:
     newline = source.module.default_newline
     if text != source.module.code:
         _check_parses(name, text)
-        mixed = text.replace("\r\n", "\n") if newline == "\r\n" else text
-        grown = add_helpers(mixed, name)
-        text = grown.replace("\n", newline) if newline == "\r\n" and _only(data, b"\r\n") else grown
-    after = source.bom + text.encode(source.module.encoding)
+        text = add_helpers(text, name)
+        if newline == "\r\n" and _only(data, b"\r\n"):  # else the lines that were there keep their own ends
+            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    after = source.bom + _encoded(source, text)
     _check_parses(name, after)
     return Patched(name, data, after, by_hand, list(dict.fromkeys(written)))
 
@@ -100,15 +100,32 @@ def _record(source: Source, changes: Changes, wants: Sequence[Wanted]) -> tuple[
     return None
 
 
+def _encoded(source: Source, text: str) -> bytes:
+    encoding = source.module.encoding
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as err:
+        raise HotlapError(
+            f"{source.name}: the patch writes {err.object[err.start]!a}, which {encoding}, the file's encoding, lacks.",
+            "Nothing was written. Save the file as UTF-8 and patch again.",
+        ) from err
+
+
 def _only(data: bytes, newline: bytes) -> bool:
     """Whether every line of the file ends the same way."""
     return data.count(b"\n") == data.count(newline)
 
 
+_KEPT_TEXT = 200
+"""Characters of a source line in a run's findings (trial/collect.MOST_TEXT)."""
+
+
 def _check_line(source: Source, want: Wanted) -> None:
     line = want.edit.line
     here = source.lines[line - 1].strip() if 0 < line <= len(source.lines) else ""
-    if want.expected and here != want.expected.strip():
+    expected = want.expected.strip()
+    cut = len(expected) >= _KEPT_TEXT and here.startswith(expected)  # a run keeps no more of a line
+    if want.expected and here != expected and not cut:
         raise HotlapError(
             f"{source.name}:{line}: the line is {here!r}; {want.by} was found when it was {want.expected.strip()!r}.",
             "The code has moved since: run `hotlap speedup` again, then patch with the plan that it writes.",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hotlap.lever.registry import lever
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
-from hotlap.records.plan import Move
+from hotlap.records.plan import KNOB, Move
 
 __all__ = ["edits_of"]
 
@@ -18,6 +18,9 @@ _OF_THE_MODEL = ("forwards", "model")
 
 def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
     """(edit, what its line was when the run saw it). One piece of advice where no finding tells where to edit."""
+    if move.is_knob:
+        why = f"{move.lever.removeprefix(KNOB)} is a setting of the script's own: give it the value {move.setting}."
+        return [(Edit("advice", findings.script.name, 0, advice=why), "")]
     found = lever(move.lever)
     finding = found.evidence(findings) or found.evidence(replace(findings, findings=findings.laid_bare))
     if finding is None or not finding.where:

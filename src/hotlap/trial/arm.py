@@ -106,7 +106,7 @@ class Arm:
         self._tail.poll()
         self.runs += self._tail.trainers
         older = self.spec.timeline_dir / f"run-{len(list(self.spec.timeline_dir.glob('run-*'))) + 1}"
-        older.mkdir()
+        older.mkdir(parents=True)  # the folder may have been deleted meanwhile
         for path in self.spec.timeline_dir.glob("*.jsonl"):
             path.rename(older / path.name)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
+import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,10 +86,14 @@ def _kept_lines(timeline: Timeline, files: dict[str, _File]) -> None:
 
 def _read(path: Path) -> _File:
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        with tokenize.open(path) as source:  # in the encoding that it names, without a mark in front
+            return _parsed(source.read())
+    except (SyntaxError, UnicodeDecodeError):
+        with contextlib.suppress(OSError):
+            return _parsed(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
-        return _File()
-    return _parsed(text)
+        pass
+    return _File()
 
 
 def _parsed(text: str) -> _File:

@@ -95,8 +95,11 @@ def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool, di
 
 
 def disk_full(folder: Path) -> bool:
-    """Whether the file system of ``folder`` has next to nothing left."""
-    return shutil.disk_usage(folder).free < FULL_BYTES
+    """Whether the file system of ``folder`` has next to nothing left; of a folder that is gone nobody knows."""
+    try:
+        return shutil.disk_usage(folder).free < FULL_BYTES
+    except OSError:
+        return False
 
 
 def _signal_name(number: int) -> str:

@@ -27,6 +27,8 @@ from hotlap.patch.attach import attach_file
 from hotlap.patch.diff import unified
 from hotlap.patch.patch import ByHand, Patched
 from hotlap.patch.write import check_clean, write_all
+from hotlap.records.errors import HotlapError
+from hotlap.records.run_folder import RunFolder
 
 NAME = "patch"
 HELP = "write a plan into the script's source"
@@ -49,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print or write the patch; 0 also when there is nothing left to do."""
     plan, folder = plan_and_run(args.plan, args.runs)
+    record = None
     if args.attach:
         script = script_path(folder)
         name = args.plan if args.plan is not None and Path(args.plan).is_file() else str(folder.path / "plan.yaml")
@@ -63,11 +66,10 @@ def execute(args: argparse.Namespace) -> int:
         patched, by_hand = apply(wanted, done)
         held = {str(p): [digest(f.before), digest(f.after)] for p, f in patched.items()}
         if held:
-            folder.write(RECORD, PatchRecord(list(plan.moves), recorded(folder, plan) | held))
+            record = PatchRecord(list(plan.moves), recorded(folder, plan) | held)
     changed = {path: file for path, file in patched.items() if file.before != file.after}
     diff = b"".join(unified(shown_name(path), file.before, file.after) for path, file in changed.items())
-    if diff:
-        (folder.path / "patch.diff").write_bytes(diff)
+    _keep(folder, record, diff)
     if args.write:
         if not args.force:
             for path in changed:
@@ -82,6 +84,18 @@ def execute(args: argparse.Namespace) -> int:
         _say("There is nothing to change in the source.")
     _tell(by_hand)
     return 0
+
+
+def _keep(folder: RunFolder, record: PatchRecord | None, diff: bytes) -> None:
+    """Keep what was patched in the run's folder. A folder that cannot be written (another user's) is told, no more."""
+    try:
+        if record is not None:
+            folder.write(RECORD, record)
+        if diff:
+            (folder.path / "patch.diff").write_bytes(diff)
+    except (OSError, HotlapError) as err:
+        why = err.what if isinstance(err, HotlapError) else f"Cannot write {err.filename}: {err.strerror}."
+        _say(f"the run's folder keeps no copy of this patch: {why}")
 
 
 def _tell(by_hand: Sequence[ByHand]) -> None:

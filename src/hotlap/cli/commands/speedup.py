@@ -17,7 +17,7 @@ from hotlap.inject.run_script import check_command
 from hotlap.lap.speedup import Outcome, speedup
 from hotlap.machine.facts import read_machine
 from hotlap.records.errors import HotlapError
-from hotlap.records.run_folder import RunFolder, write_atomic
+from hotlap.records.run_folder import RunFolder, list_runs, write_atomic
 from hotlap.report.progress import Live
 from hotlap.report.view import Report
 from hotlap.trial import sandbox
@@ -92,9 +92,20 @@ def _keep_plan(folder: RunFolder, wanted: Path, notes: list[str]) -> Path:
         if wanted.exists() and "hotlap.plan/" not in wanted.read_text(encoding="utf-8", errors="replace")[:2000]:
             notes.append(f"{wanted} is there already and is no plan of Hotlap's: the plan is {kept}.")
             return kept
+        if wanted.exists():
+            _keep_edited(folder, wanted, notes)
         write_atomic(wanted, kept.read_text(encoding="utf-8"), aside=folder.path)
     except (OSError, HotlapError) as err:
         why = err.what if isinstance(err, HotlapError) else f"Cannot read {err.filename or wanted}: {err.strerror}"
         notes.append(f"{why.rstrip('.')}: the plan is {kept}.")
         return kept
     return wanted
+
+
+def _keep_edited(folder: RunFolder, wanted: Path, notes: list[str]) -> None:
+    """A plan that no run wrote in this way was edited, by hand perhaps: it is kept beside the one that replaces it."""
+    before = wanted.read_text(encoding="utf-8")
+    written = (run.path / "plan.yaml" for run in list_runs(folder.path.parent))
+    if not any(path.is_file() and path.read_text(encoding="utf-8") == before for path in written):
+        write_atomic(folder.path / "replaced.yaml", before)
+        notes.append(f"{wanted} was edited since it was written: what it held is in {folder.path / 'replaced.yaml'}.")

@@ -62,8 +62,11 @@ def _content(read: Any, source: Any) -> Any:
 
 
 def decode_once(max_bytes: int, read: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
-    """``read(source, …)``, kept in memory up to ``max_bytes`` in all; each caller gets a copy of its own."""
-    content = _content(read, source)
+    """``read(source, ...)``, kept in memory up to ``max_bytes`` in all; each caller gets a copy of its own."""
+    try:
+        content = _content(read, source)
+    except (OSError, ValueError):  # a file that is missing or closed: the reader says so in its own way
+        content = None
     if content is None:
         return read(source, *args, **kwargs)
     key = repr((read.__module__, read.__qualname__, content, args, kwargs))

@@ -10,19 +10,27 @@ import torch
 
 __all__ = ["save_later"]
 
-_cuda: Any = torch.cuda
 _changed = _threading.Condition()
 _waiting: Any = {}
 _writers: Any = []
 _failed: Any = []
 _spare: Any = {}
+_PLAIN = {
+    "builtins.NoneType", "builtins.bool", "builtins.int", "builtins.float", "builtins.complex", "builtins.str",
+    "builtins.bytes", "builtins.bytearray", "pathlib.PosixPath", "torch.dtype", "torch.device", "torch.Size",
+}  # fmt: skip
+_HOLDING = {
+    "builtins.dict", "builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset",
+    "collections.OrderedDict", "argparse.Namespace",
+}  # fmt: skip
 
 
 def save_later(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
     """Like torch.save, but only copies the state and returns: a thread writes it, under another name first.
 
     Of saves to one path that come faster than that, the newest is written, once a second at most. Raises what went
-    wrong with an earlier one. Python waits for the thread at exit.
+    wrong with an earlier one. Python waits for the thread at exit. What is more than tensors, arrays, numbers and text
+    in dicts, lists and the like, and what cannot be copied, is written before this returns.
     """
     if _failed:
         raise _failed.pop()
@@ -31,16 +39,20 @@ def save_later(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         torch.save(obj, f, *args, **kwargs)  # a stream, a device, a file of two names
         return
     try:
-        kept = _copied(obj, _spare.pop("state", None))
-    except _cuda.OutOfMemoryError:  # no room for a copy beside the training
-        for writer in list(_writers):
+        plain = _is_plain(obj)
+        kept = _copied(obj, _spare.pop("state", None)) if plain else None
+    except Exception:  # no room for a copy beside the training, or a tensor with a graph behind it
+        plain = False
+    if not plain:
+        for writer in list(_writers):  # an older state must not come after this one
             writer.join()
         torch.save(obj, f, *args, **kwargs)
         return
+    cuda: Any = torch.cuda
     # the copies may be made on streams that the thread's own do not wait for
     devices = {t.device.index for t in _tensors(kept) if t.is_cuda}
-    devices |= {_cuda.current_device()} if _cuda.is_initialized() else set()
-    made = [_cuda.current_stream(device).record_event() for device in devices]
+    devices |= {cuda.current_device()} if cuda.is_initialized() else set()
+    made = [cuda.current_stream(device).record_event() for device in devices]
     with _changed:
         _changed.wait_for(lambda: name in _waiting or not _waiting)
         if name in _waiting:
@@ -49,6 +61,20 @@ def save_later(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         if not _writers:
             _writers.append(_threading.Thread(target=_write_all))
             _writers[0].start()
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a deep copy makes the same file: one may drop what a class of the script's own holds."""
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if name in _HOLDING:
+        inside = [*value, *value.values()] if isinstance(value, dict) else [] if hasattr(value, "__dict__") else value
+        return all(map(_is_plain, [*inside, *getattr(value, "__dict__", {}).values()]))
+    if kind is torch.Tensor or kind is torch.nn.Parameter:
+        return not vars(value)
+    if kind.__module__ == "numpy":  # an array or a number
+        return not hasattr(value, "__dict__") and not getattr(getattr(value, "dtype", None), "hasobject", True)
+    return name in _PLAIN
 
 
 def _copied(state: Any, spare: Any) -> Any:

@@ -1,0 +1,108 @@
+"""States that the helper `save_later` leaves to torch.save, and scripts that import torch below it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hotlap.patch.additions import add_helpers
+
+later = importlib.import_module("hotlap.patch.helpers.save_later")
+
+
+def join_all() -> None:
+    for thread in threading.enumerate():
+        if "_write_all" in thread.name:  # other threads are pytest's own
+            thread.join(5)
+
+
+def saving_threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each torch.save from now on: whether the thread that trains makes it."""
+    found, save = [], torch.save
+
+    def seen(*args: object) -> None:
+        found.append(threading.current_thread() is threading.main_thread())
+        save(*args)
+
+    monkeypatch.setattr(torch, "save", seen)
+    return found
+
+
+def test_torch_may_be_imported_below_the_helper(tmp_path: Path) -> None:
+    source = f"""\
+import os
+import sys
+if "--cpu" in sys.argv:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import torch
+
+save_later({{"w": torch.ones(2)}}, "{tmp_path}/a.pt")
+"""
+    text = add_helpers(source, "s.py")
+    assert text.index("def save_later") < text.index("import torch\n")
+    exec(compile(text, "s.py", "exec"), {"__name__": "script"})
+    join_all()
+    assert torch.load(tmp_path / "a.pt")["w"].tolist() == [1, 1]
+
+
+def test_a_state_that_cannot_be_copied_is_saved_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = saving_threads(monkeypatch)
+    loss = torch.ones(2, requires_grad=True).sum()
+    later.save_later({"loss": torch.zeros(1)}, tmp_path / "a.pt")
+    later.save_later({"loss": loss}, tmp_path / "a.pt")
+    assert here == [False, True] and torch.load(tmp_path / "a.pt")["loss"] == 2, "the newer of both"
+    assert not later._waiting and not later._writers
+
+
+class Mine:
+    """A class of the script's own."""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.nn.Linear(2, 1),
+        lambda: {"model": torch.nn.Linear(2, 1)},
+        lambda: [Mine()],
+        lambda: {"a": np.array([None])},
+        lambda: {"w": marked(torch.ones(2))},
+    ],
+)
+def test_what_is_more_than_values_is_saved_in_place(
+    make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = saving_threads(monkeypatch)
+    later.save_later(make(), tmp_path / "a.pt")  # type: ignore[operator]
+    assert here == [True]
+
+
+def marked(tensor: torch.Tensor) -> torch.Tensor:
+    tensor.sharded = True  # type: ignore[attr-defined]
+    return tensor
+
+
+def test_a_state_of_values_is_written_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = saving_threads(monkeypatch)
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "weight": model.weight,
+        "args": argparse.Namespace(lr=0.1, out=tmp_path),
+        "best": OrderedDict(a=(1, 2.0, None, True, "b", b"c", {3}, np.float64(1), np.ones(2))),
+        "kinds": [torch.float32, torch.device("cpu"), torch.Size([1])],
+    }
+    later.save_later(state, tmp_path / "a.pt")
+    join_all()
+    assert here == [False]
+    assert torch.load(tmp_path / "a.pt", weights_only=False)["args"].out == tmp_path
