@@ -22,7 +22,7 @@ from hotlap.records.findings import Finding, Where
 from hotlap.records.plan import Move, Plan
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
-from hotlap.testing.lever_kit import findings_of
+from hotlap.testing.lever_kit import findings_of, machine_of
 
 pytest.importorskip("libcst")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "speaker"
@@ -206,6 +206,42 @@ def test_the_patched_script_trains_as_the_plan_does(speaker: Path) -> None:
     assert (
         json.loads(next((speaker / ".hotlap").glob("*/patch.json")).read_text())["moves"][0]["lever"] == "cache-decode"
     )
+
+
+def _ran(root: Path, name: str, script: str, moves: list[Move], created: str = "") -> Plan:
+    """A run of ``script``, and the plan that it wrote."""
+    command = ["python", *script.split()]
+    run = RunFolder(root / ".hotlap" / name)
+    run.path.mkdir(parents=True)
+    run.write("run.json", RunRecord("speedup", command, "now"))
+    findings = encode(findings_of())
+    run.write("findings.json", {**findings, "script": {**findings["script"], "name": script.removeprefix("-m ")}})
+    plan = Plan(moves, script=" ".join(command), created=created)
+    run.write("plan.json", plan)
+    return plan
+
+
+def test_a_plan_is_of_the_script_that_it_was_made_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = _ran(tmp_path, "20260101-000000-train", "a/train.py", ALL, "then")
+    _ran(tmp_path, "20260102-000000-train", "b/train.py", ALL, "later")
+    module = _ran(tmp_path, "20260103-000000-pkg", "-m pkg.train", ALL, "last")
+    for plan, of in ((mine, "20260101"), (module, "20260103")):
+        for edited in (plan, Plan(plan.moves[1:], script=plan.script)):
+            Path("fast.yaml").write_text(dump_plan(edited))
+            assert plan_and_run("fast.yaml", None)[1].path.name.startswith(of), "whatever has run since"
+    Path("fast.yaml").write_text(dump_plan(Plan(ALL[1:], script="train.py")))
+    with pytest.raises(HotlapError, match=r"may be of several scripts: python a/train\.py, python b/train\.py\."):
+        plan_and_run("fast.yaml", None)
+
+
+def test_a_setting_that_is_no_setting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _ran(tmp_path, "20260101-000000-train", "train.py", ALL)
+    RunFolder(tmp_path / ".hotlap" / "20260101-000000-train").write("machine.json", machine_of())
+    Path("fast.yaml").write_text(dump_plan(Plan([Move("loader-workers", {"workers": 4}, "bits")], script="train.py")))
+    with pytest.raises(HotlapError, match=r"fast\.yaml:\d+"):
+        plan_and_run("fast.yaml", None)
 
 
 def test_without_a_name_the_newest_run_with_a_plan_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,3 +55,21 @@ def test_the_plan_and_the_report_outlive_a_file_that_cannot_be_written(
         assert run.plan_path == "fast.yaml" and wanted.read_text() == TEXT and run.notes == []
     assert there != "somebody" or wanted.read_text() == "mine"
     assert (folder / "report.html").is_file() and "report.html" in capsys.readouterr().err
+
+
+def test_a_plan_that_was_edited_is_kept_where_a_new_one_replaces_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "speedup", lap)
+    words = ["speedup", "--no-sandbox", "--", sys.executable, "-c", "pass"]
+    for _ in range(2):
+        assert main(words) == 0
+        assert "was edited" not in capsys.readouterr().err, "it is as a run wrote it"
+    edited = f"{TEXT}# without autocast\n"
+    Path("fast.yaml").write_text(edited)
+    assert main(words) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    (kept,) = Path(".hotlap").glob("*/replaced.yaml")
+    assert "was edited since it was written" in told and kept.read_text() == edited
+    assert Path("fast.yaml").read_text() == TEXT

@@ -31,6 +31,12 @@ def test_a_network_that_is_not_trained_is_edited_where_it_is_called() -> None:
     assert lines("autocast", {"dtype": "bf16"}, findings) == {57}
 
 
+def test_a_knob_is_set_by_hand() -> None:
+    ((edit, text),) = edits_of(Move("knob:batch", 32, "goal"), findings_of("decode"))  # type: ignore[arg-type]
+    assert edit.kind == "advice" and text == "" and "batch is a setting of the script's own" in edit.advice
+    assert "32" in edit.advice
+
+
 def test_a_model_of_torchs_own_class_is_advice() -> None:
     findings = found(python_loop=LOOP)
     findings = dataclasses.replace(

@@ -1,0 +1,33 @@
+"""Source lines are read as Python reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hotlap.patch.patch import _KEPT_TEXT
+from hotlap.trial.collect import MOST_TEXT, _read
+
+LOOP = "for x in données:\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [LOOP.encode("utf-8-sig"), f"# -*- coding: latin-1 -*-\n{LOOP}".encode("latin-1")],
+    ids=["byte order mark", "latin-1"],
+)
+def test_a_file_in_its_own_encoding(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "train.py").write_bytes(data)
+    found = _read(tmp_path / "train.py")
+    assert any(line == "for x in données:" for line in found.lines) and found.loops
+
+
+def test_what_cannot_be_read_has_no_lines(tmp_path: Path) -> None:
+    assert _read(tmp_path / "none.py").lines == []
+    (tmp_path / "odd.py").write_bytes(b"# coding: nothing\nx = 1\n")
+    assert _read(tmp_path / "odd.py").lines[1] == "x = 1"
+
+
+def test_a_patch_knows_how_much_of_a_line_is_kept() -> None:
+    assert _KEPT_TEXT == MOST_TEXT
