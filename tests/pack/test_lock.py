@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def test_a_file_system_without_locks_is_no_other_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str
 ) -> None:
     def refuse(*_: Any) -> None:
-        raise OSError(number, __import__("os").strerror(number))
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(HotlapError, match=told):

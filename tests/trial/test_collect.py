@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.patch.patch import _KEPT_TEXT
-from hotlap.trial.collect import MOST_TEXT, _read
+from hotlap.trial.collect import _read
 
 LOOP = "for x in données:\n    pass\n"
 
@@ -27,7 +26,3 @@ def test_what_cannot_be_read_has_no_lines(tmp_path: Path) -> None:
     assert _read(tmp_path / "none.py").lines == []
     (tmp_path / "odd.py").write_bytes(b"# coding: nothing\nx = 1\n")
     assert _read(tmp_path / "odd.py").lines[1] == "x = 1"
-
-
-def test_a_patch_knows_how_much_of_a_line_is_kept() -> None:
-    assert _KEPT_TEXT == MOST_TEXT

@@ -9,7 +9,7 @@ from hotlap.inject.run_script import module_of, script_of
 from hotlap.lap.session import Session
 from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings
-from hotlap.records.trials import OF_BASELINE, Trial
+from hotlap.records.trials import NO_FIRST_STEP, OF_BASELINE, Trial
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.pauses import find_cycle
@@ -68,7 +68,7 @@ def run_baseline(session: Session) -> Baseline:
     findings = rediagnose(session, arm)
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"
-        if outcome.steps == 0 and "no first step" in why:
+        if NO_FIRST_STEP in why:
             raise HotlapError(
                 f"Nothing to diagnose: the script made {why.removeprefix('hang: ')}.",
                 f"A larger --budget waits for longer. The script's output is in {arm.spec.output}.",

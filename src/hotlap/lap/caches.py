@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotlap.lap.options import Options
 from hotlap.lever.catalog import loader_workers
+from hotlap.lever.registry import levers
+from hotlap.plan.match import wanted
 from hotlap.records.findings import Findings
 from hotlap.records.plan import Move
 
@@ -14,6 +17,7 @@ __all__ = [
     "REPLAY_BATCHES",
     "is_of_samples",
     "loaded_here",
+    "may_take_workers",
     "needs_replay",
     "relieved",
     "warm_steps",
@@ -36,6 +40,11 @@ WHOLE = "cache-sample"
 """Leaves little of a sample's work: it is tried in the feeder's place first."""
 TEACHER = "cache-teacher"
 """Takes nothing of a sample's work."""
+
+
+def may_take_workers(options: Options) -> bool:
+    """Whether the user lets the script's own workers go."""
+    return wanted(levers()[HERE.lever], options.allow, options.only, options.skip)
 
 
 def ways(moves: Sequence[Move], new: Move, unmodified: Findings, may_take_workers: bool) -> list[list[Move]]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotlap.lap.baseline import Baseline
-from hotlap.lap.caches import FEEDERS, HERE, is_of_samples, ways
+from hotlap.lap.caches import FEEDERS, is_of_samples, may_take_workers, ways
 from hotlap.lap.incumbent import Search
 from hotlap.lap.session import Session, waits_for
 from hotlap.lever.registry import levers
-from hotlap.plan.match import Candidate, as_move, blocked, canonical, wanted
-from hotlap.records.findings import Findings
+from hotlap.plan.match import Candidate, as_move, blocked, canonical
 from hotlap.records.plan import Move
 
 __all__ = ["left_open", "plan_with"]
@@ -45,12 +44,6 @@ def plan_with(session: Session, baseline: Baseline, state: Search, candidates: S
     the step, or by the training itself."""
     moves = list(state.moves)
     for c in candidates:
-        found = _ways(session, baseline.findings, moves, c)
+        found = ways(moves, as_move(c), baseline.findings, may_take_workers(session.options))
         moves = found[min(state.undecided[c.lever, canonical(c.setting)].way, len(found) - 1)]
     return moves
-
-
-def _ways(session: Session, unmodified: Findings, moves: Sequence[Move], candidate: Candidate) -> list[list[Move]]:
-    options = session.options
-    may = wanted(levers()[HERE.lever], options.allow, options.only, options.skip)
-    return ways(moves, as_move(candidate), unmodified, may)

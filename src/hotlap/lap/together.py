@@ -85,8 +85,10 @@ def try_together(
     choice, held = choose(trial), took_hold(arm)
     kept = [c for c in candidates if c.lever in held]
     found = [m for m in moves if m.lever in {c.lever for c in kept} or m in state.moves or m is HERE]
-    full, is_of_a_cache = too_full(session, state.incumbent, arm), not any(c.lever == HERE.lever for c in candidates)
-    against = full if not is_of_a_cache or is_here(state, moves, arm) else "the script's loader keeps its workers"
+    against = too_full(session, state.incumbent, arm)
+    by_cache = HERE.lever not in {c.lever for c in candidates}  # else its own result tells whether the workers went
+    if by_cache and not is_here(state, moves, arm):
+        against = "the script's loader keeps its workers"
     if trial.interval is None or not kept or against is not None:
         session.discard(arm)
         session.listener.line(f"  together: {against or choice.reason}; they are tried one by one")
@@ -103,7 +105,7 @@ def try_together(
     state.tried |= {(c.lever, canonical(c.setting)) for c in kept}
     state.cumulative = factor
     state.replayed = replayed
-    if is_of_a_cache:
+    if by_cache:
         load_here(state, moves, f"{_names(kept)} came in, and the step is {units.ratio(trial.interval.ratio)} as fast")
     state.results += results
     if len(kept) == 1:  # the trial was about it alone

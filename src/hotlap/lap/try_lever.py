@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from hotlap.lap.baseline import Baseline, check_baseline
 from hotlap.lap.best_guess import is_worth_a_proof
-from hotlap.lap.caches import HERE, REPLAY_BATCHES, WHOLE, loaded_here, needs_replay, relieved, warm_steps, ways
+from hotlap.lap.caches import (
+    HERE,
+    REPLAY_BATCHES,
+    WHOLE,
+    loaded_here,
+    may_take_workers,
+    needs_replay,
+    relieved,
+    warm_steps,
+    ways,
+)
 from hotlap.lap.earned_back import earned_back
 from hotlap.lap.headroom import too_full
 from hotlap.lap.incumbent import Guess, Search, Undecided, is_here, keep, load_here
@@ -12,9 +22,8 @@ from hotlap.lap.knobs import keep_move
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session
 from hotlap.lap.without import try_without
-from hotlap.lever.registry import levers
 from hotlap.plan.choose import choose
-from hotlap.plan.match import Candidate, as_move, canonical, wanted
+from hotlap.plan.match import Candidate, as_move, canonical
 from hotlap.records.plan import Move
 from hotlap.records.trials import OF_BASELINE, TOO_FEW, LeverResult, Trial
 from hotlap.report import units
@@ -32,8 +41,7 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
     did not pay: samples from memory may be loaded best by the training itself, or by its workers."""
     key = (candidate.lever, canonical(candidate.setting))
     state.tried.add(key)
-    options = session.options
-    may = wanted(levers()[HERE.lever], options.allow, options.only, options.skip)
+    may = may_take_workers(session.options)
     found = ways(state.moves, as_move(candidate), baseline.findings, may)
     told: list[tuple[Trial, LeverResult]] = []
     for moves in found:
@@ -48,9 +56,7 @@ def try_lever(session: Session, baseline: Baseline, state: Search, candidate: Ca
         way = max(range(len(told)), key=lambda n: _ratio(told[n][0]))
         trial, result = told[way]
     if not result.kept and _undecided(trial, candidate) and key not in state.undecided:
-        state.undecided[key] = Undecided(
-            result, way
-        )  # noise, not the lever, decided: once more when the others have been tried
+        state.undecided[key] = Undecided(result, way)  # noise decided: once more, when the others have been tried
         state.tried.discard(key)
         session.listener.line(f"  {candidate.lever}  undecided for now: {result.reason}")
         return

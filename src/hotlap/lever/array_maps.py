@@ -5,17 +5,15 @@ To write over a file truncates it, which takes away what is mapped of it: ``nump
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import stat
-import tempfile
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from hotlap.lever.sources import file_key
+from hotlap.lever.whole_files import is_replaceable, write_beside
 
 __all__ = ["mapping_load", "sparing_save"]
 
@@ -90,18 +88,13 @@ def sparing_save(numpy: Any, min_bytes: int) -> Callable[..., Any]:
     @functools.wraps(save)
     def spared(*args: Any, **kwargs: Any) -> Any:
         place = _written_over(args[0] if args else kwargs.get("file"), min_bytes)
-        beside = None if place is None else _new_file_beside(place)
-        if place is None or beside is None:
+        if place is None:
             return save(*args, **kwargs)
-        try:
-            with open(beside, "wb") as file:
-                given = {**kwargs, "file": file} if "file" in kwargs else kwargs
-                save(*((file, *args[1:]) if args else ()), **given)
-            _like(place, beside)
-            os.replace(beside, place)
-        except BaseException:
-            os.unlink(beside)
-            raise
+
+        def write(path: str) -> None:
+            save(path, *args[1:], **{name: value for name, value in kwargs.items() if name != "file"})
+
+        write_beside(write, place)
 
     return spared
 
@@ -111,27 +104,6 @@ def _written_over(path: Any, min_bytes: int) -> str | None:
     if not isinstance(path, str | os.PathLike) or not isinstance(name := os.fspath(path), str):
         return None
     place = os.path.realpath(name if name.endswith(".npy") else name + ".npy")
-    try:
-        facts = os.stat(place)
-    except (OSError, ValueError):
-        return None
-    mapped = stat.S_ISREG(facts.st_mode) and facts.st_size >= min_bytes
-    has_one_name = facts.st_nlink == 1  # under another name it would stay as it was
-    return place if mapped and has_one_name and os.access(place, os.W_OK) else None
-
-
-def _new_file_beside(place: str) -> str | None:
-    try:
-        handle, beside = tempfile.mkstemp(prefix=".", suffix=".hotlap", dir=os.path.dirname(place))
-    except OSError:  # no file may be made in this folder
-        return None
-    os.close(handle)
-    return beside
-
-
-def _like(place: str, beside: str) -> None:
-    """Give a file the owner, where that is allowed, and the permissions of the one that it replaces."""
-    facts = os.stat(place)
-    with contextlib.suppress(OSError):
-        os.chown(beside, facts.st_uid, facts.st_gid)
-    os.chmod(beside, stat.S_IMODE(facts.st_mode))
+    folder = os.path.dirname(place)
+    able = is_replaceable(place) and os.access(folder, os.W_OK | os.X_OK)
+    return place if able and os.path.exists(place) and os.path.getsize(place) >= min_bytes else None

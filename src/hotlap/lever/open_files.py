@@ -7,7 +7,7 @@ import stat
 import sys
 from typing import Any
 
-__all__ = ["descriptor_name", "file_name", "is_open_file"]
+__all__ = ["descriptor_name", "file_name", "is_of", "is_open_file"]
 
 _HIGHEST = 1 << 16
 """Of the numbers that may be descriptors."""
@@ -16,13 +16,13 @@ _HIGHEST = 1 << 16
 def is_open_file(value: Any) -> bool:
     """Whether it is one. One that is closed counts: it has to be opened before anything is read."""
     try:
-        if _is(value, "h5py", "Group", "Dataset"):
+        if is_of(value, "h5py", "Group", "Dataset"):
             return not value or value.file.mode == "r"
-        if _is(value, "zipfile", "ZipFile"):
+        if is_of(value, "zipfile", "ZipFile"):
             return value.fp is None or value.mode == "r"
-        if _is(value, "numpy", "memmap"):
+        if is_of(value, "numpy", "memmap"):
             return not value.flags.writeable
-        if _is(value, "lmdb", "Environment"):
+        if is_of(value, "lmdb", "Environment"):
             return bool(value.flags()["readonly"])
     except Exception:  # closed: it has to be opened again before anything is read
         return True
@@ -32,13 +32,13 @@ def is_open_file(value: Any) -> bool:
 def file_name(value: Any) -> str | None:
     """The same in every process that has the same file open, and for no other file; None where that cannot be told."""
     try:
-        if _is(value, "h5py", "Group", "Dataset"):
+        if is_of(value, "h5py", "Group", "Dataset"):
             return f"{_stamp(value.file.filename)}|{value.name}"
-        if _is(value, "zipfile", "ZipFile"):
+        if is_of(value, "zipfile", "ZipFile"):
             return _stamp(value.filename)
-        if _is(value, "numpy", "memmap"):
+        if is_of(value, "numpy", "memmap"):
             return f"{_stamp(value.filename)}|{value.offset}|{value.shape}|{value.strides}|{value.dtype.str}"
-        if _is(value, "lmdb", "Environment"):
+        if is_of(value, "lmdb", "Environment"):
             path = value.path()
             return _stamp(os.path.join(path, "data.mdb") if os.path.isdir(path) else path)
     except Exception:  # closed, or without a file
@@ -62,7 +62,7 @@ def _stamp(path: Any) -> str:
     return f"{found.st_dev}|{found.st_ino}|{found.st_mtime_ns}|{found.st_size}"
 
 
-def _is(value: Any, module: str, *names: str) -> bool:
+def is_of(value: Any, module: str, *names: str) -> bool:
     """Whether it is of one of these classes. Nothing is imported."""
     found = sys.modules.get(module)
     kinds = tuple(kind for name in names if isinstance(kind := getattr(found, name, None), type))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 from collections.abc import Callable
 
-__all__ = ["is_replaceable", "write_whole"]
+__all__ = ["is_replaceable", "write_beside", "write_whole"]
 
 
 def is_replaceable(path: str) -> bool:
@@ -28,12 +29,13 @@ def write_whole(write: Callable[[str], object], path: str) -> None:
     Where that fails (no right to the folder, no room for two files) it is written in place, as the script would have.
     """
     try:
-        _write_beside(write, path)
+        write_beside(write, path)
     except Exception:
         write(path)
 
 
-def _write_beside(write: Callable[[str], object], path: str) -> None:
+def write_beside(write: Callable[[str], object], path: str) -> None:
+    """The same, and its error is raised: a file that is there stays as it is then. Owner and permissions stay."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
     os.mkdir(temporary)
@@ -41,6 +43,9 @@ def _write_beside(write: Callable[[str], object], path: str) -> None:
         written = os.path.join(temporary, name)
         write(written)
         if os.path.exists(path):
+            facts = os.stat(path)
+            with contextlib.suppress(OSError):  # only root gives a file to another user
+                os.chown(written, facts.st_uid, facts.st_gid)
             shutil.copymode(path, written)
         os.replace(written, path)
     finally:

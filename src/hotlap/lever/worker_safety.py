@@ -5,24 +5,25 @@ from __future__ import annotations
 import io
 import multiprocessing
 import pickle
-import sys
 import tarfile
 import zipfile
 from itertools import islice
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from hotlap.lever.open_files import is_of
+
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
 __all__ = ["can_use_workers", "holds_open_file", "lies_on_device"]
 
-_OF_LIBRARIES = (
-    *(("h5py", name) for name in ("Group", "Dataset")),
-    *(("lmdb", name) for name in ("Environment", "Transaction")),
-    ("sqlite3", "Connection"),
-    ("numpy.lib.npyio", "NpzFile"),
-)
+_OF_LIBRARIES = {
+    "h5py": ("Group", "Dataset"),
+    "lmdb": ("Environment", "Transaction"),
+    "sqlite3": ("Connection",),
+    "numpy.lib.npyio": ("NpzFile",),
+}
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _DEEP, _MOST = 5, 100
 """Levels that are looked at, and things in each container: files stand close to the data set that reads them."""
@@ -77,10 +78,7 @@ def _is_open(thing: Any) -> bool:
         return thing.fp is not None and not isinstance(thing.fp, io.BytesIO)
     if isinstance(thing, tarfile.TarFile):
         return not getattr(thing, "closed", False)
-    return any(
-        isinstance(kind := getattr(sys.modules.get(module), name, None), type) and isinstance(thing, kind)
-        for module, name in _OF_LIBRARIES
-    )
+    return any(is_of(thing, module, *names) for module, names in _OF_LIBRARIES.items())
 
 
 def lies_on_device(dataset: Any) -> bool:

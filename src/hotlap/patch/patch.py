@@ -12,6 +12,7 @@ from hotlap.patch.kinds import KINDS
 from hotlap.patch.source import Source, Unwritable
 from hotlap.records.edits import Edit
 from hotlap.records.errors import HotlapError
+from hotlap.records.findings import MOST_TEXT
 
 __all__ = ["ByHand", "Patched", "Wanted", "patch_file"]
 
@@ -116,15 +117,11 @@ def _only(data: bytes, newline: bytes) -> bool:
     return data.count(b"\n") == data.count(newline)
 
 
-_KEPT_TEXT = 200
-"""Characters of a source line in a run's findings (trial/collect.MOST_TEXT)."""
-
-
 def _check_line(source: Source, want: Wanted) -> None:
     line = want.edit.line
     here = source.lines[line - 1].strip() if 0 < line <= len(source.lines) else ""
     expected = want.expected.strip()
-    cut = len(expected) >= _KEPT_TEXT and here.startswith(expected)  # a run keeps no more of a line
+    cut = len(expected) >= MOST_TEXT and here.startswith(expected)  # a run keeps no more of a line
     if want.expected and here != expected and not cut:
         raise HotlapError(
             f"{source.name}:{line}: the line is {here!r}; {want.by} was found when it was {want.expected.strip()!r}.",

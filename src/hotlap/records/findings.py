@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
+    "MOST_TEXT",
     "SCHEMA",
     "Drift",
     "Finding",
@@ -19,6 +20,10 @@ __all__ = [
 ]
 
 SCHEMA: Literal["hotlap.findings/1"] = "hotlap.findings/1"
+
+
+MOST_TEXT = 200
+"""Characters that are kept of a source line."""
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["OF_BASELINE", "OUT_OF_MEMORY", "TOO_FEW", "Interval", "LeverResult", "Trial", "Window"]
+__all__ = ["NO_FIRST_STEP", "OF_BASELINE", "OUT_OF_MEMORY", "TOO_FEW", "Interval", "LeverResult", "Trial", "Window"]
 
 OF_BASELINE = "the baseline: "
 """How the reason of a failed trial begins when it was the incumbent that could not go on."""
 
 TOO_FEW = "pairs of windows counted"
 """What the reason of a trial says that ended with too few of them: the steps were slow, or others had the cores."""
+NO_FIRST_STEP = "no first step within"
+"""What the reason says of an arm that was given up before it made a step."""
 OUT_OF_MEMORY = "out of memory"
 """What the reason of an end says where an arm found no memory, the host's or the device's."""
 

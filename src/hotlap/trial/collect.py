@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
 import tokenize
 from collections.abc import Mapping
@@ -11,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hotlap.records.code_shape import CodeShape
+from hotlap.records.findings import MOST_TEXT
 from hotlap.records.timeline import Timeline
 from hotlap.trial.code_shapes import find_shapes
 from hotlap.trial.loop_headers import loops_of
 
 __all__ = ["annotate"]
-
-MOST_TEXT = 200
-"""Characters of a line that are kept."""
 
 
 @dataclass
@@ -86,14 +83,13 @@ def _kept_lines(timeline: Timeline, files: dict[str, _File]) -> None:
 
 def _read(path: Path) -> _File:
     try:
-        with tokenize.open(path) as source:  # in the encoding that it names, without a mark in front
-            return _parsed(source.read())
-    except (SyntaxError, UnicodeDecodeError):
-        with contextlib.suppress(OSError):
+        try:
+            with tokenize.open(path) as source:  # in the encoding that it names, without a mark in front
+                return _parsed(source.read())
+        except (SyntaxError, UnicodeDecodeError):
             return _parsed(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
-        pass
-    return _File()
+        return _File()
 
 
 def _parsed(text: str) -> _File:

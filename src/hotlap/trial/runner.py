@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hotlap.records.trials import NO_FIRST_STEP
 from hotlap.trial import design, neighbours
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
@@ -102,7 +103,7 @@ class Runner:
         longest = BUSY_PATIENCE * limit if under_way else self.budget.second_step_s if steps else limit
         if busy and quiet.seconds <= longest:
             return  # a long validation, say, or a compilation
-        what = f"hang: no step for {quiet.seconds:.0f} s" if steps else f"hang: no first step within {limit:.0f} s"
+        what = f"hang: no step for {quiet.seconds:.0f} s" if steps else f"hang: {NO_FIRST_STEP} {limit:.0f} s"
         if steps and not under_way and busy:
             what = f"no second step within {quiet.seconds:.0f} s, while it computes: a compilation, perhaps"
         raise ArmEnded(arm, what, finished=False)
