@@ -11,6 +11,7 @@ from hotlap.patch import helpers
 from hotlap.patch.patch import Patched, Wanted, patch_file
 from hotlap.records.edits import Edit
 from hotlap.records.errors import HotlapError
+from hotlap.records.findings import MOST_TEXT
 
 pytest.importorskip("libcst")
 CAST = "{call}.float()"
@@ -209,3 +210,16 @@ def test_what_the_files_encoding_cannot_hold_is_told() -> None:
     edit = Edit("insert_after", "s.py", 2, code="y = '\u2026'")
     with pytest.raises(HotlapError, match=r"s\.py: .*(latin-1|iso-?8859-1)"):
         patch_file("s.py", data, [Wanted(edit, "a-lever")])
+
+
+@pytest.mark.parametrize(("kept", "fits"), [(MOST_TEXT, True), (100, False)], ids=["as it was", "another line"])
+def test_a_line_of_which_a_run_kept_the_beginning_alone(kept: int, fits: bool) -> None:
+    line = f"loader = DataLoader(data, batch_size=4)  # {'x' * 300}"
+    data = f"from torch.utils.data import DataLoader\ndata = [1]\n{line}\n".encode()
+    edit = Edit("set_keyword", "train.py", 3, target="DataLoader", keywords={"num_workers": 1})
+    want = Wanted(edit, "loader-workers", line[:kept], 0)
+    if fits:
+        assert b"num_workers" in patch_file("train.py", data, [want]).after
+    else:
+        with pytest.raises(HotlapError, match="found when it was"):
+            patch_file("train.py", data, [want])
