@@ -186,7 +186,7 @@ def test_lines_and_their_loops_are_added(tmp_path: Path) -> None:
     ]
     text = "\n".join(["for epoch in range(3):", *("    " + line for line in body)])
     (tmp_path / "train.py").write_text(text)
-    header = Header("hotlap.timeline/1", "0", "train", 1, 0, 0, 1, [], str(tmp_path), "3", "2", "cpu", 0, 0.0)
+    header = Header("hotlap.timeline/1", "0", "train", 1, 0, 0, 1, [], str(tmp_path), "3", "2", "cpu", 0, 4e9)
     timeline = Timeline(header)
     file = str(tmp_path / "train.py")
     for number, line in enumerate((2, 4, 6, 8, 99)):

@@ -56,15 +56,31 @@ def measure(
     if phase_s.get("data_wait") is not None:
         phase_s["data_wait"] = (phase_s["data_wait"] or 0.0) + starts.per_step_s
     periodic_s = starts.per_step_s + sum(w.per_step_s for w in work.values() if w is not None)
-    measured = sum(v for v in phase_s.values() if v is not None)
+    step_s = steady_s + periodic_s
     seen = [row for row in steady.rows if row.s > 0]
     return Times(
-        step_s=max(steady_s + periodic_s, measured),
+        step_s=step_s,
         steady_s=steady_s,
-        phase_s=phase_s,
+        phase_s=_within(phase_s, step_s),
         validation=work["validation"] or Periodic(),
         checkpoint=work["checkpoint"] or Periodic(),
         epoch_start=starts,
         samples=sum(row.s for row in seen) / sum(row.n for row in seen) if seen else None,
         micro=max(1.0, sum(row.m for row in steady.rows) / steps),
     )
+
+
+def _within(phase_s: dict[str, float | None], step_s: float) -> dict[str, float | None]:
+    """The phases scaled to what a step takes, where they add up to more.
+
+    Of short steps only some are watched closely, and watching costs them time: the clock over all of them is right
+    about how long a step takes, the watched ones about what it goes to. Periodic work is measured whenever it comes,
+    and stays.
+    """
+    own = {phase: value for phase, value in phase_s.items() if value is not None and phase not in PERIODIC}
+    periodic_s = sum(phase_s.get(phase) or 0.0 for phase in PERIODIC)
+    total_s = sum(own.values())
+    if total_s + periodic_s <= step_s or total_s <= 0.0:
+        return phase_s
+    factor = max(0.0, step_s - periodic_s) / total_s
+    return {**phase_s, **{phase: value * factor for phase, value in own.items()}}

@@ -13,6 +13,9 @@ from hotlap.records.timeline import Timeline
 
 __all__ = ["FakeClock", "TimelineBuilder", "cpu_machine"]
 
+_BEGAN_UNIX_S = 4e9
+"""Later than any file that a test writes: none was edited after the run began."""
+
 UserLine = tuple[str, int, str, str]
 """A frame: file, line, function, source text. A file below ``site-packages`` or ``lib/python`` is not the user's."""
 
@@ -48,7 +51,7 @@ class _Process:
 def _header(role: str, pid: int, ppid: int, device: str, worker: int | None = None) -> Header:
     return Header(
         schema=SCHEMA, hotlap="0.1.0", role=role, pid=pid, ppid=ppid, rank=0, world=1, argv=["train.py"], cwd="/home/u",
-        python="3.11.9", torch="2.13.0", device=device, t=0, unix_s=1.7e9, worker=worker,
+        python="3.11.9", torch="2.13.0", device=device, t=0, unix_s=_BEGAN_UNIX_S, worker=worker,
     )  # fmt: skip
 
 

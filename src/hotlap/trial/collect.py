@@ -18,6 +18,10 @@ from hotlap.trial.loop_headers import loops_of
 __all__ = ["annotate"]
 
 
+_CLOCKS_APART_S = 2.0
+"""A file may have its time from another machine's clock; a script that was saved and started at once was not edited."""
+
+
 @dataclass
 class _File:
     lines: list[str] = field(default_factory=list)
@@ -39,7 +43,7 @@ def annotate(timeline: Timeline, texts: Mapping[str, str] | None = None) -> Time
     returned.
 
     ``texts``: what is in no file, by the name that stands for it (a notebook's cells). A file that cannot be read or
-    parsed any more (it was changed or removed) adds nothing.
+    parsed any more, or that was edited since the run began (its lines are no longer those that ran), adds nothing.
     """
     files: dict[str, _File] = {}
     timeline.shapes.clear()
@@ -50,15 +54,16 @@ def annotate(timeline: Timeline, texts: Mapping[str, str] | None = None) -> Time
             file = files.get(frame.file)
             if file is None:
                 known = (texts or {}).get(frame.file)
-                file = _read(Path(timeline.header.cwd) / frame.file) if known is None else _parsed(known)
+                header = timeline.header
+                file = _read(Path(header.cwd) / frame.file, header.unix_s) if known is None else _parsed(known)
                 files[frame.file] = file
                 timeline.shapes += [replace(shape, file=frame.file) for shape in file.shapes]
             key = f"{frame.file}:{frame.line}"
             if 1 <= frame.line <= len(file.lines):
                 part.source[key] = timeline.source[key] = file.lines[frame.line - 1].strip()[:MOST_TEXT]
-            header = file.loop_around(frame.line)
-            if header is not None:
-                part.loops[key] = timeline.loops[key] = header[:MOST_TEXT]
+            loop = file.loop_around(frame.line)
+            if loop is not None:
+                part.loops[key] = timeline.loops[key] = loop[:MOST_TEXT]
     _kept_lines(timeline, files)
     return timeline
 
@@ -81,8 +86,10 @@ def _kept_lines(timeline: Timeline, files: dict[str, _File]) -> None:
                 timeline.source[f"{frame.file}:{nearest}"] = lines[nearest - 1].strip()[:MOST_TEXT]
 
 
-def _read(path: Path) -> _File:
+def _read(path: Path, began_unix_s: float) -> _File:
     try:
+        if path.stat().st_mtime > began_unix_s + _CLOCKS_APART_S:
+            return _File()
         try:
             with tokenize.open(path) as source:  # in the encoding that it names, without a mark in front
                 return _parsed(source.read())
