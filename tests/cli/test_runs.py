@@ -68,3 +68,30 @@ def test_a_run_that_was_killed_is_told_as_silent(
         os.utime(path, (time.time() - 7200,) * 2)
     assert main(["runs", "--runs", str(tmp_path)]) == 0
     assert "running, silent for 2 h" in capsys.readouterr().out
+
+
+def test_a_lap_that_kept_nothing_has_no_speedup_and_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    lap = RunRecord("speedup", ["python", "train.py"], "2026-03-01 10:15:00", status="finished", exit_code=0)
+    folder = made_run(tmp_path, "20260301-101500-train", lap)
+    quality = Quality("proved", "bits", "No lever was kept: the training is as it was.")
+    folder.write("proof.json", Proof(Interval(1.0, 1.0, 1.0, 1.0), quality, claimed=False))
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "finished" in told and "1.00x" not in told and "not proved" not in told
+    folder.write("proof.json", Proof(None, quality, claimed=False))
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    assert "finished, not proved" in capsys.readouterr().out, "there was a plan, and its speed was not measured"
+
+
+def test_a_guarded_run_tells_its_throughput_when_it_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    run = RunRecord("run", ["python", "train.py"], "2026-03-01 10:15:00")
+    folder = made_run(tmp_path, "20260301-101500-train", run)
+    folder.write("guard.json", GuardRecord(500, 4000, 10.0))
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    assert "400" not in capsys.readouterr().out, "what an alarm left is from before it"

@@ -170,6 +170,8 @@ def test_code_by_commit_and_text() -> None:
     assert found["train.py"] == ("as committed 111111111111", "as committed 222222222222")
     assert found["data.py"] == ("as committed", "not committed")
     assert any("git -C /home/u diff aaaaaaaaaa bbbbbbbbbb" in note for note in compare_runs(a, b).notes)
+    spaced = ran(b, origin=replace(later, repository="/home/u/my work"))
+    assert any("git -C '/home/u/my work' diff aaaaaaaaaa" in note for note in compare_runs(a, spaced).notes)
     same_text = replace(ORIGIN, changed=["train.py"])
     assert changes(a, ran(a, origin=same_text), "code") == {}, "the text is the same, whatever git calls it"
     loose = replace(ORIGIN, tracked=False)

@@ -37,6 +37,7 @@ MACHINE = Machine(
     sandbox="root",
     compiler="g++ 12.2",
     shm_bytes=8_400_000_000,
+    shm_free_bytes=8_300_000_000,
 )
 
 PHASES: dict[str, float | None] = {

@@ -9,6 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from tests.report import sample
 
+from hotlap.records.proof import Quality
+from hotlap.report.chart_proof import losses
 from hotlap.report.html import render
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -93,7 +95,7 @@ def test_the_full_report_says_everything() -> None:
         "quality proved",
         "data wait",
         "Drift at step 400:",
-        "confirmed: 3.40x without it",
+        "confirmed: 3.40x without loading",
         "soundfile.py:285 read",
         "wave, rate = soundfile.read(",
         "put back",
@@ -138,3 +140,13 @@ def test_a_sandbox_that_nobody_looked_for_is_not_said_to_be_missing() -> None:
     found = sample.diagnose()
     assert found.machine is not None and ">Sandbox<" in render(found)
     assert ">Sandbox<" not in render(replace(found, machine=replace(found.machine, sandbox="")))
+
+
+def test_losses_below_zero_keep_their_shape() -> None:
+    curve = [-100.0, -98.0, -95.0]
+    quality = Quality("proved", "bits", "Equal.", raw={"baseline": [curve], "candidate": [curve]})
+    drawn = re.findall(r'points="([^"]+)"', str(losses(quality)))
+    assert len(drawn) == 2
+    for points in drawn:
+        heights = [float(point.split(",")[1]) for point in points.split()]
+        assert heights == sorted(set(heights), reverse=True) and len(heights) == 3

@@ -42,7 +42,7 @@ def test_the_session_says_everything() -> None:
         "62 %  decode",
         "SpeechSet",
         "train.py:48",
-        "confirmed: 3.40x without it",
+        "confirmed: 3.40x without loading",
         "+ cache-decode",
         "644     3.04x      34 %",
         "1.02x [0.98, 1.05]  put back",

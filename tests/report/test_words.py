@@ -1,4 +1,4 @@
-"""Settings in words."""
+"""Settings, and how a run ended, in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from hotlap.report.words import setting_text
+from hotlap.report.html import render
+from hotlap.report.view import Report
+from hotlap.report.words import ended, setting_text
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,17 @@ from hotlap.report.words import setting_text
 )
 def test_a_setting_reads_as_it_is_written(setting: dict[str, Any], text: str) -> None:
     assert setting_text(setting) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        ("failed", "failed"),
+        ("interrupted", "was interrupted"),
+        ("running", "is still running, or was killed"),
+    ],
+)
+def test_how_a_run_ended_reads_on_from_the_run(status: str, text: str) -> None:
+    report = Report(status=status)
+    assert ended(report) == text
+    assert f"This run {text}." in render(report)

@@ -133,6 +133,14 @@ def test_a_phone_scrolls_one_way_only(page: Any, site: Client, path: str) -> Non
     assert page.title() != "hacked"
 
 
+def test_the_filter_hides_rows_on_a_phone_too(page: Any, site: Client) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto(f"http://127.0.0.1:{site.port}/")
+    page.locator("#q").fill("train1 00:00:0")
+    assert page.locator("#count").inner_text() == "3 of 200"
+    assert page.locator(".runs tbody tr:visible").count() == 3
+
+
 CONTRAST = """() => {
   const rgb = text => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(c => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import webbrowser
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -47,8 +48,11 @@ def test_it_prints_an_address_that_works_and_ends_with_ctrl_c(tmp_path: Path) ->
 def at_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ctrl-C comes before the first request; addresses that a browser was opened with."""
     opened: list[str] = []
+    before = set(threading.enumerate())
 
     def serve(self: Server, poll_interval: float = 0.5) -> None:
+        for thread in set(threading.enumerate()) - before:
+            thread.join(5)  # the browser is opened beside
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Server, "serve_forever", serve)
@@ -70,6 +74,35 @@ def test_a_browser_is_opened_where_there_is_a_display_with_a_key_of_its_own(
     monkeypatch.setattr(sys, "platform", "linux")
     assert main(["ui", "--runs", str(tmp_path)]) == 0
     assert len(at_once) == 1
+
+
+def test_a_browser_that_is_waited_for_is_answered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that is no graphical browser holds whoever opens it until it is closed."""
+    serving: list[Server] = []
+    answers: list[int] = []
+    genuine = Server.serve_forever
+
+    def serve(self: Server, poll_interval: float = 0.5) -> None:
+        serving.append(self)
+        genuine(self, 0.02)
+
+    def browse(address: str) -> bool:
+        found = urlsplit(address)
+        connection = http.client.HTTPConnection("127.0.0.1", found.port or 0, timeout=5)
+        try:
+            connection.request("GET", f"/?{found.query}")
+            answers.append(connection.getresponse().status)
+        finally:
+            connection.close()
+            for server in serving:
+                server.shutdown()
+        return True
+
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(Server, "serve_forever", serve)
+    monkeypatch.setattr(webbrowser, "open", browse)
+    assert main(["ui", "--runs", str(tmp_path)]) == 0
+    assert answers == [303]
 
 
 def test_a_folder_that_is_not_there_and_a_port_that_is_taken_are_told(

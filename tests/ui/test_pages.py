@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,11 +16,14 @@ from ui_client import Client
 
 from hotlap.records.findings import Where
 from hotlap.records.guard import Alarm, GuardRecord
+from hotlap.records.plan import Plan
 from hotlap.records.proof import Proof, Quality
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
+from hotlap.records.seed_proof import SeedProof, Stop
 from hotlap.records.trials import Interval
 from hotlap.testing.run_folders import made_findings, made_run, made_timeline
+from hotlap.testing.timelines import cpu_machine
 
 NAME = "20260301-101500-train"
 OTHER = "20260308-093000-train"
@@ -64,7 +68,52 @@ def test_a_speedup_that_is_not_proved_and_a_check_that_is_refuted_are_not_shown_
     made_run(client.root, "20260402-000000-check", record("check")).write("check.json", {"verdict": "refuted"})
     text = client.page("/")
     assert "finished, not proved" in text and "finished, refuted" in text and ">finished<" not in text
-    assert "1.1x [0.9, 1.3], not proved" in client.page("/run/20260401-000000-tried")
+    own = client.page("/run/20260401-000000-tried")
+    assert "1.1x [0.9, 1.3], not proved" in own and ">finished, not proved<" in own
+    own = client.page("/run/20260402-000000-check")
+    assert 's-warn" role="status">finished, refuted<' in own and "s-good" not in own
+
+
+def test_a_plan_that_breaks_the_script_is_refuted_without_a_speedup(client: Client) -> None:
+    quality = Quality("refuted", "bits", "The plan crashed.")
+    proof = SeedProof(
+        verdict="refuted", speedup=None, speedup_of="whole run", steady=None, speed_verdict="not proved",
+        quality=quality, metric=None, time_to_quality=None, more=[], command=["python", "train.py"],
+        seeded_by="offset", plan=Plan([]), preserves="bits", machine=cpu_machine(), asked_seeds=3, stop=Stop(),
+    )  # fmt: skip
+    made_run(client.root, NAME, record("prove")).write("proof.json", proof)
+    for path in ("/", f"/run/{NAME}"):
+        text = client.page(path)
+        assert ">finished, refuted<" in text and "s-good" not in text, path
+
+
+def test_a_lap_that_kept_nothing_is_finished_and_no_more(client: Client) -> None:
+    quality = Quality("proved", "bits", "No lever was kept: the training is as it was.")
+    folder = made_run(client.root, NAME, record("speedup"))
+    folder.write("proof.json", Proof(Interval(1.0, 1.0, 1.0, 1.0), quality, claimed=False))
+    for path in ("/", f"/run/{NAME}"):
+        text = client.page(path)
+        assert ">finished<" in text and "not proved" not in text and "1.00x" not in text, path
+
+
+def test_where_samples_are_unknown_the_plans_steps_stand_beside_its_share_of_the_roof(client: Client) -> None:
+    found = made_findings(step_s=0.1)
+    found = replace(found, throughput=replace(found.throughput, samples_per_s=None))
+    folder = made_run(client.root, NAME, record("speedup"), found)
+    quality = Quality("proved", "bits", "Losses are equal bit for bit.")
+    folder.write("proof.json", Proof(Interval(2.5, 2.4, 2.6), quality, True, None, 0.83))
+    text = client.page("/")
+    assert '25.0 <span class="unit">steps/s' in text and "83 %" in text
+    own = client.page(f"/run/{NAME}")
+    assert "25.0 steps/s, 83 % of the roof" in own and ">10.0 steps/s<" in own
+
+
+def test_a_guarded_run_tells_its_throughput_when_it_has_ended(client: Client) -> None:
+    folder = made_run(client.root, NAME, record("run", "running"))
+    folder.write("guard.json", GuardRecord(500, 4000, 10.0))
+    assert "400" not in client.page("/"), "what an alarm left is from before it"
+    folder.write("run.json", record("run", "finished"))
+    assert "400" in client.page("/")
 
 
 def test_the_filter_of_the_server_looks_in_command_kind_and_status(client: Client) -> None:
@@ -73,6 +122,16 @@ def test_the_filter_of_the_server_looks_in_command_kind_and_status(client: Clien
     assert re.findall(r'"/run/([^"]+)"', client.page("/?q=OTHER+run")) == ["20260401-000000-other"]
     assert "No run matches" in client.page("/?q=nothing")
     assert "1 of 3" in client.page("/?q=other")
+
+
+def test_the_filter_of_the_server_looks_in_the_status_that_is_shown(client: Client) -> None:
+    two_runs(client.root)
+    made_run(client.root, "20260401-000000-ended", record("run", exit_code=3))
+    assert re.findall(r'"/run/([^"]+)"', client.page("/?q=exit")) == ["20260401-000000-ended"]
+    silent = made_run(client.root, "20260402-000000-killed", record("run", "running"))
+    for name in ("run.json", "machine.json"):
+        os.utime(silent.path / name, (1.0, 1.0))
+    assert re.findall(r'"/run/([^"]+)"', client.page("/?q=silent")) == ["20260402-000000-killed"]
 
 
 def test_two_hundred_runs_and_the_second_look_reads_none_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +315,7 @@ def test_a_run_shows_its_numbers_while_it_goes_on(client: Client) -> None:
     assert "Cache it." in after["alarms"][0] and after["results"] != before["results"] and not after["ended"]
     folder.write("run.json", record("run", "finished", exit_code=3))
     ended = json.loads(client.page(f"/run/{NAME}/now"))
-    assert ended["ended"] and ended["status"] == "finished, exit code 3"
+    assert ended["ended"] and ended["status"] == "finished, exit code 3, 1 drift"
 
 
 def test_a_run_that_was_killed_is_told_to_be_silent(client: Client) -> None:
@@ -269,6 +328,17 @@ def test_a_run_that_was_killed_is_told_to_be_silent(client: Client) -> None:
     for quiet_s, told in ((600, False), (1800, True)):  # after a week, the recorder's telemetry is minutes apart
         os.utime(folder.path / "machine.json", (now - quiet_s, now - quiet_s))
         assert ("silent" in client.page("/")) == told
+
+
+def test_the_status_of_a_silent_run_is_the_same_two_seconds_later(client: Client) -> None:
+    """It is read aloud whenever it changes."""
+    folder = made_run(client.root, NAME, record("run", "running"))
+    told = []
+    for quiet_s in (70, 72):
+        for name in ("run.json", "machine.json"):
+            os.utime(folder.path / name, (time.time() - quiet_s,) * 2)
+        told.append(json.loads(client.page(f"/run/{NAME}/now"))["status"])
+    assert told == ["running, silent for 1 min"] * 2
 
 
 def test_the_report_is_shown_as_it_lies_or_made_and_is_a_stranger_to_the_page(client: Client) -> None:
@@ -292,3 +362,14 @@ def test_two_runs_are_compared_the_earlier_as_a(client: Client) -> None:
     for query in ("", f"?run={NAME}", f"?run={NAME}&run={NAME}", f"?run={NAME}&run={OTHER}&run=x"):
         assert client.ask(f"/compare{query}")[0] == 400
     assert client.ask(f"/compare?run={NAME}&run=x")[0] == 404
+
+
+def test_a_run_is_not_compared_with_a_comparison(client: Client) -> None:
+    made_run(client.root, "20260301-000000-lap", replace(record("speedup"), started="2026-03-01 00:00:00"))
+    for kind, day in (("prove", "02"), ("check", "03"), ("run", "04")):
+        run = replace(record(kind), started=f"2026-03-{day} 00:00:00")
+        made_run(client.root, f"202603{day}-000000-{kind}", run)
+    own = client.page("/run/20260304-000000-run")
+    assert "/compare?run=20260301-000000-lap&amp;run=20260304-000000-run" in own
+    for name in ("20260302-000000-prove", "20260303-000000-check"):
+        assert "/compare?" not in client.page(f"/run/{name}")

@@ -12,6 +12,7 @@ from hotlap.records.guard import Alarm, GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 from hotlap.testing.run_folders import made_findings, made_run, made_timeline
+from hotlap.testing.timelines import cpu_machine
 from hotlap.ui.line import Lines
 from hotlap.ui.run_state import States
 
@@ -39,6 +40,17 @@ def test_a_neighbour_is_asked_only_where_it_is_a_run_like_any_other(tmp_path: Pa
         os.mkfifo(neighbour.path / "proof.json")
     share = States(Lines()).read(folder).status.roof_share
     assert (share is not None) is (how == "as it is")
+
+
+def test_a_roof_is_looked_up_again_once_the_machine_is_known(tmp_path: Path) -> None:
+    folder = run(tmp_path, "20260302-000000-train")
+    (folder.path / "machine.json").unlink()
+    made_timeline(folder, 90)
+    run(tmp_path, "20260301-000000-train", findings=True).write("machine.json", replace(cpu_machine(), cpu="another"))
+    states = States(Lines())
+    assert states.read(folder).status.roof_share is not None, "of a machine that is not known it may be"
+    folder.write("machine.json", cpu_machine())
+    assert states.read(folder).status.roof_share is None
 
 
 @pytest.mark.parametrize("current", [None, ALARM])

@@ -22,14 +22,12 @@ from hotlap.records.plan import KNOB, Plan
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT, RunFolder, list_runs
 from hotlap.records.timeline import Timeline, training_timeline
-from hotlap.report.saved import CHECK, SEEDS
+from hotlap.report.saved import JUDGED
 
 __all__ = ["compare", "compare_folders"]
 
 OWN = "run"
 """The folder of the timelines of a run that was watched to its own end."""
-JUDGED = (SEEDS, CHECK)
-"""Kinds of runs that are comparisons themselves."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from hotlap.records.comparison import Change
 from hotlap.records.origin import Origin
 
@@ -61,7 +63,8 @@ def code_notes(a: Origin | None, b: Origin | None) -> list[str]:
         if origin.packages is None:
             notes.append(f"{label}: the packages of its Python were not found, so they are not compared.")
     if a.commit and b.commit and a.commit != b.commit:
-        notes.append(f"What was committed in between:  git -C {b.repository} diff {a.commit[:10]} {b.commit[:10]}")
+        where = shlex.quote(b.repository or ".")
+        notes.append(f"What was committed in between:  git -C {where} diff {a.commit[:10]} {b.commit[:10]}")
     return notes
 
 

@@ -11,9 +11,10 @@ from hotlap.records.guard import Alarm
 from hotlap.records.rows import Step
 from hotlap.records.timeline import Timeline
 
-__all__ = ["Earlier", "Status", "read_status"]
+__all__ = ["RECENT_S", "Earlier", "Status", "read_status"]
 
 RECENT_S = 30.0
+"""What is called lately."""
 LEAST_STEPS = 8
 """Slow steps: the last seconds hold at least so many."""
 

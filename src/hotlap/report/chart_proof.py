@@ -122,7 +122,9 @@ def losses(quality: Quality) -> Markup | None:
         return None
     steps = [step for _, _, curve in curves for step, _ in curve]
     values = sorted(value for _, _, curve in curves for _, value in curve)
-    x, y = svg.Scale(0, max(steps), 1000), svg.Scale(min(0.0, values[0]), values[-1] * 1.04, 1000, invert=True)
+    low = min(0.0, values[0])
+    high = values[-1] + 0.04 * (values[-1] - low)
+    x, y = svg.Scale(0, max(steps), 1000), svg.Scale(low, high, 1000, invert=True)
     lines = [
         svg.tag("polyline", {"points": svg.points((x(s), y(v)) for s, v in curve), "class": f"curve {arm}"})
         for arm, _, curve in curves

@@ -16,12 +16,14 @@ from hotlap.records.trials import LeverResult, Trial
 from hotlap.report.guard_words import alarm_note, summary
 from hotlap.report.view import Report
 
-__all__ = ["CHECK", "SEEDS", "load_report"]
+__all__ = ["CHECK", "JUDGED", "SEEDS", "load_report"]
 
 CHECK = "check"
 """Kind of the runs that compared two revisions."""
 SEEDS = "prove"
 """Kind of the runs whose proof is one over seeds."""
+JUDGED = (SEEDS, CHECK)
+"""Kinds of runs that are comparisons themselves: there is nothing to set beside others."""
 
 
 def load_report(folder: RunFolder) -> Report:

@@ -128,11 +128,18 @@ def quantity(key: str, value: Any) -> tuple[str, str]:
     return key.replace("_", " "), units.count(value) if isinstance(value, int) else units.plain(value)
 
 
+_TAKEN_AWAY = {"data": "loading", "checkpoint": "checkpoints"}
+"""What the trial was without, in words; the others are called as they are."""
+
+
 def certainty(finding: Finding) -> str:
-    """``confirmed: 3.40x without it``, ``confirmed`` or ``observed``."""
+    """``confirmed: 3.40x without loading``, ``confirmed`` or ``observed``."""
     if not finding.confirmed:
         return "observed"
-    return "confirmed" if finding.without is None else f"confirmed: {units.ratio(finding.without)} without it"
+    if finding.without is None:
+        return "confirmed"
+    what = _TAKEN_AWAY.get(finding.ablation or "", finding.ablation or "it")
+    return f"confirmed: {units.ratio(finding.without)} without {what}"
 
 
 def throughput_text(samples_per_s: float | None, steps_per_s: float | None) -> str:
@@ -181,6 +188,8 @@ def verdict(report: Report) -> str:
 
 def ended(report: Report) -> str:
     """How a run ended that was not finished, after "the run"."""
+    if report.status == "running":
+        return "is still running, or was killed"
     return report.status if report.status == "failed" else f"was {report.status}"
 
 

@@ -11,10 +11,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from hotlap.guard.status import RECENT_S
 from hotlap.records.errors import RecordError
 from hotlap.records.rows import Header, Step
 from hotlap.records.timeline import Timeline, parse_row
@@ -33,6 +35,7 @@ HEAD_BYTES = 1 << 16
 TAIL_BYTES = 1 << 17
 MOST_TAIL_BYTES = 1 << 24
 STEP = re.compile(rb'^\{"k": ?"step", ?"i": ?(\d{1,15}), ?"n": ?\d{1,15}, ?"t": ?(\d{1,20}),', re.MULTILINE)
+SETTING = re.compile(rb'^\{"k": ?"setting",.*(?=\n)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Glimpse:
     """(step, nanoseconds at which it began), ascending, at most :data:`MOST_POINTS`; the last: where the last step
     ended. Fewer than two: no step yet."""
     recent: Timeline
-    """The last rows, as far as the tail goes."""
+    """The last rows, as far as the tail goes, and what the head says of the script's setting up."""
 
     @property
     def steps(self) -> int:
@@ -68,44 +71,65 @@ def trained(folder: Path) -> Glimpse | None:
 
     One that was killed has no end; it has ended once another of its rank has begun after its last step.
     """
-    seen: list[Glimpse] = []
+    ranks: dict[int, list[Path]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         if path.name.startswith("worker-"):  # a name is cheaper than a look, and there may be thousands
             continue
-        found = look(path)
-        if found is not None and found.header.role == "train" and found.starts:
-            seen.append(found)
+        with _opened(path) as file:
+            header, _ = _header(file, path)
+        if header is not None and header.role == "train":
+            ranks.setdefault(header.rank, []).append(path)
+    for _, paths in sorted(ranks.items()):  # of the ranks behind the first that trains, the headers are enough
+        seen = [found for path in paths if (found := look(path)) is not None and found.starts]
+        if seen:
+            return _training(seen)
+    return None
+
+
+def _training(seen: list[Glimpse]) -> Glimpse:
+    """Of the processes of one rank, the one that trains now."""
 
     def over(one: Glimpse) -> bool:
-        same = (other for other in seen if other.header.rank == one.header.rank)
-        return one.ended or any(other.starts[0][1] >= one.starts[-1][1] for other in same)
+        return one.ended or any(other.starts[0][1] >= one.starts[-1][1] for other in seen)
 
-    return min(seen, key=lambda one: (one.header.rank, over(one), -one.steps), default=None)
+    return min(seen, key=lambda one: (over(one), -one.steps))
 
 
 def look(path: Path) -> Glimpse | None:
     """Look at one file; None when it holds no complete row yet. RecordError when it is not what it should be."""
+    with _opened(path) as file:
+        header, begin = _header(file, path)
+        return _look(file, path, header, begin) if header is not None else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise RecordError(f"{path.name} is no file.")
-            return _look(file, path)
+            yield file
     except OSError as err:
         raise RecordError(f"Cannot read the timeline {path.name}: {err.strerror}.") from err
 
 
-def _look(file: BinaryIO, path: Path) -> Glimpse | None:
+def _header(file: BinaryIO, path: Path) -> tuple[Header | None, int]:
+    """The first row, None while it is being written, and where it ends."""
     first = file.readline(HEAD_BYTES)
     if not first.endswith(b"\n"):
         if len(first) == HEAD_BYTES:
             raise RecordError(f"{path.name}:1 is not a timeline header.")
-        return None
+        return None, 0
     header = parse_row(first, Path(path.name), 1)
     if not isinstance(header, Header):
         raise RecordError(f"{path.name}:1 is not a timeline header.")
+    return header, len(first)
+
+
+def _look(file: BinaryIO, path: Path, header: Header, begin: int) -> Glimpse:
     size = os.fstat(file.fileno()).st_size
-    recent = _tail(file, path, Timeline(header), (len(first), size))
-    seen = [(int(m[1]), int(m[2])) for m in _places(file, len(first), size)]
+    recent = _ends(file, path, Timeline(header), (begin, size))
+    seen = [(int(m[1]), int(m[2])) for m in _places(file, begin, size)]
     rows: list[Step] = recent.step
     seen += [(row.i, row.t) for row in rows]
     if rows:
@@ -113,22 +137,32 @@ def _look(file: BinaryIO, path: Path) -> Glimpse | None:
     return Glimpse(header, _thinned(seen), recent)
 
 
-def _tail(file: BinaryIO, path: Path, timeline: Timeline, between: tuple[int, int]) -> Timeline:
-    """The rows of the last bytes, as many as it takes to have one of a step. A row being written is left out."""
+def _ends(file: BinaryIO, path: Path, timeline: Timeline, between: tuple[int, int]) -> Timeline:
+    """What the head says of the script's setting up, which is said once, and the rows of the tail."""
     begin, end = between
+    at, tail = _tail(file, begin, end)
+    head = _read(file, begin, max(0, min(at, HEAD_BYTES) - begin))
+    for found in SETTING.finditer(head):
+        timeline.add(parse_row(found[0], Path(path.name), head.count(b"\n", 0, found.start()) + 2))
+    lines, name = tail.split(b"\n")[:-1], Path(f"{path.name}, from the end")
+    for n, line in enumerate(lines):
+        timeline.add(parse_row(line, name, len(lines) - n))
+    return timeline
+
+
+def _tail(file: BinaryIO, begin: int, end: int) -> tuple[int, bytes]:
+    """Where the last rows begin, and their bytes: as many as it takes to have all steps of the last seconds."""
     length = TAIL_BYTES
     while True:
-        at = max(begin, end - length)
-        lines = _read(file, at, end - at).split(b"\n")[:-1]
-        lines = lines if at == begin else lines[1:]
-        name = Path(f"{path.name}, from the end")
-        rows = [parse_row(line, name, len(lines) - n) for n, line in enumerate(lines)]
-        if at == begin or length >= MOST_TAIL_BYTES or any(isinstance(row, Step) for row in rows):
-            break
-        length *= 8
-    for row in rows:
-        timeline.add(row)
-    return timeline
+        # from one byte earlier, so that a row that begins just there is seen to be a whole one
+        at = max(begin - 1, end - length)
+        raw = _read(file, at, end - at)
+        first = raw.find(b"\n") + 1 or len(raw)
+        times = [int(found[2]) for found in STEP.finditer(raw, first)]
+        enough = bool(times) and times[-1] - times[0] >= RECENT_S * 1e9
+        if at < begin or length >= MOST_TAIL_BYTES or enough:
+            return at + first, raw[first:]
+        length *= 2
 
 
 def _places(file: BinaryIO, begin: int, end: int) -> Iterator[re.Match[bytes]]:

@@ -15,7 +15,7 @@ from hotlap.records.findings import Roof, Throughput
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import Interval
-from hotlap.report.run_words import verdict_of
+from hotlap.report.run_words import measured_speedup, verdict_of
 from hotlap.ui.shelf import check_folder, read_file, signature
 
 __all__ = ["DOCUMENTS", "Line", "Lines", "reason", "silent_s"]
@@ -50,11 +50,6 @@ class Line:
     drifts: int = 0
     problem: str = ""
     """Why it, or a part of it, cannot be read."""
-
-    @property
-    def text(self) -> str:
-        """What the filter looks in."""
-        return " ".join((self.name, self.kind, self.status, self.verdict, self.started, *self.command)).lower()
 
 
 class Lines:
@@ -143,21 +138,28 @@ def _measured(line: Line, folder: RunFolder) -> Line:
         more["roof_share"] = roof.share if roof is not None else None
     if proof is not None:
         speedup: Interval | None = _part(proof, "speedup", Interval | None, "proof.json")
-        more["speedup"] = (
-            speedup if speedup is not None and speedup.low < speedup.high else None
-        )  # else nothing to prove
-        more["verdict"] = verdict_of(proof) if more["speedup"] is not None else ""
+        more |= {"speedup": measured_speedup(speedup), "verdict": verdict_of({**proof, "speedup": speedup})}
         if proof.get("claimed") is True:
-            per_s = _part(proof, "samples_per_s", float | None, "proof.json")
-            share = _part(proof, "roof_share", float | None, "proof.json")
-            more |= {"planned": True, "samples_per_s": per_s} if per_s is not None else {}
-            more |= {"roof_share": share} if share is not None else {}
+            more |= _planned(proof, more)
     if guard is not None:
         alarms = _part(guard, "alarms", list[Any], "guard.json")
         more["drifts"] = len(alarms)
-        if found is None:
+        if found is None and line.status != "running":  # while it runs, what lies there is from before an alarm
             more |= _guarded(guard)
     return Line(**{**vars(line), **more})
+
+
+def _planned(proof: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Throughput and share of the roof with the proved plan; steps per second where samples are unknown."""
+    per_s = _part(proof, "samples_per_s", float | None, "proof.json")
+    share = _part(proof, "roof_share", float | None, "proof.json")
+    speedup, steps_per_s = before["speedup"], before.get("steps_per_s")
+    more: dict[str, Any] = {"roof_share": share} if share is not None else {}
+    if per_s is not None:
+        return more | {"planned": True, "samples_per_s": per_s}
+    if speedup is None or steps_per_s is None:
+        return more
+    return more | {"planned": True, "samples_per_s": None, "steps_per_s": steps_per_s * speedup.ratio}
 
 
 def _guarded(guard: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from hotlap.report import words
 from hotlap.report.keep import command_text
 from hotlap.report.page import environment
 from hotlap.report.pages import render
-from hotlap.report.saved import load_report
+from hotlap.report.saved import JUDGED, load_report
 from hotlap.ui import show_comparison, show_list, show_run
 from hotlap.ui.answer import Answer, json_answer, page, report_page, text_file
 from hotlap.ui.door import Refused
@@ -83,10 +83,14 @@ class Pages:
     def _list(self, query: Query) -> Answer:
         words_ = " ".join(query.get("q", []))[:200]
         lines, links = self._all_lines()
-        found = show_list.matching(lines, words_)
-        rows = [self._row(line) for line in found[: show_list.MOST_ROWS]]
+        found = len(lines)
+        if words_.strip():  # looked for in what is shown, so that each has to be made
+            rows = show_list.matching([self._row(line) for line in lines], words_)
+            found, rows = len(rows), rows[: show_list.MOST_ROWS]
+        else:
+            rows = [self._row(line) for line in lines[: show_list.MOST_ROWS]]
         return self._page(
-            "list.html", rows=rows, words=words_, found=len(found), total=len(lines), links=links,
+            "list.html", rows=rows, words=words_, found=found, total=len(lines), links=links,
             root=str(self._shelf.root),
         )  # fmt: skip
 
@@ -111,8 +115,10 @@ class Pages:
         )  # fmt: skip
 
     def _before(self, name: str, run: Any) -> str | None:
-        """The newest earlier run of the same command: what one compares with."""
-        lines, _ = self._all_lines()
+        """The newest earlier run of the same command: what one compares with. None for a run that is a comparison."""
+        if run.kind in JUDGED:
+            return None
+        lines = [line for line in self._all_lines()[0] if line.kind not in JUDGED]
         names = [line.name for line in lines if line.command == tuple(run.command) or line.name == name]
         at = names.index(name) if name in names else len(names)
         return names[at + 1] if at + 1 < len(names) else None

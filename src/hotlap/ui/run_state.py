@@ -57,7 +57,7 @@ class States:
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
-        self._earlier: dict[str, Earlier] = {}
+        self._earlier: dict[str, tuple[tuple[tuple[int, int], ...], Earlier]] = {}
 
     def read(self, folder: RunFolder) -> RunState:
         """Raises an error when there is no run to speak of; what else is wrong is told in the state."""
@@ -102,12 +102,14 @@ class States:
         return replace(status, train_s=glimpse.train_s)
 
     def _known(self, folder: RunFolder, run: RunRecord) -> Earlier:
-        name = folder.path.name
-        if name not in self._earlier:
+        name, machine = folder.path.name, signature(folder.path, ("machine.json",))  # whose roof it may be
+        known = self._earlier.get(name)
+        if known is None or known[0] != machine:
             if len(self._earlier) >= LONGEST_KNOWN:
                 self._earlier.clear()
-            self._earlier[name] = look_back(run.command, folder.path.parent, folder, _check, run.total_steps)
-        return self._earlier[name]
+            known = machine, look_back(run.command, folder.path.parent, folder, _check, run.total_steps)
+            self._earlier[name] = known
+        return known[1]
 
 
 def _check(folder: RunFolder) -> None:

@@ -34,6 +34,11 @@ class Row:
     command: str
     problem: str
 
+    @property
+    def text(self) -> str:
+        """What the filter looks in, here and in the browser."""
+        return " ".join((self.name, self.kind, self.status, self.started, self.command)).lower()
+
 
 def newest_first(lines: list[Line]) -> list[Line]:
     """By the time that the run says it started, else by its name, which begins with a time."""
@@ -44,10 +49,10 @@ def _digits(text: str) -> str:
     return "".join(c for c in text if c.isascii() and c.isdigit())[:14]
 
 
-def matching(lines: list[Line], words: str) -> list[Line]:
+def matching(rows: list[Row], words: str) -> list[Row]:
     """Those that have every word in their name, command, kind or status."""
     wanted = words.lower().split()
-    return [line for line in lines if all(word in line.text for word in wanted)]
+    return [row for row in rows if all(word in row.text for word in wanted)]
 
 
 def script_title(command: list[str]) -> str:

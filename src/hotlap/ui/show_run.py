@@ -23,11 +23,11 @@ LATE = ("plan", "speedup", "wall")
 
 def shown(state: RunState) -> dict[str, Any]:
     """For the template."""
-    how = (state.run.status, state.run.exit_code, state.silent_s)
+    how, line = (state.run.status, state.run.exit_code, state.silent_s), state.line
     segments, which = _segments(state)
     return {
-        "status": status_line(*how),
-        "status_css": status_css(*how),
+        "status": status_line(*how, line.drifts, line.verdict),
+        "status_css": status_css(*how, line.verdict),
         "ended": state.ended,
         "results": state.results,
         "facts": [fact for fact in _facts(state) if fact[2] != units.NONE or _may_come(fact[0], state)],
@@ -108,7 +108,7 @@ def _planned(state: RunState) -> str:
     if not line.planned:
         return units.NONE
     share = f", {units.share(line.roof_share)} of the roof" if line.roof_share is not None else ""
-    return words.throughput_text(line.samples_per_s, None) + share
+    return words.throughput_text(line.samples_per_s, line.steps_per_s) + share
 
 
 def _memory(state: RunState) -> str:

@@ -64,11 +64,10 @@ def execute(args: argparse.Namespace) -> int:
     machine: Machine | None = None
     code, around = 0, list[Around]()
     try:
+        machine = read_machine(sandbox=sandbox.available())
+        folder.write("machine.json", machine)  # first: while the script runs, others ask whose roof is its own
         if not short:
             code, around = _watch(command, folder)
-        machine = read_machine(sandbox=sandbox.available())
-        folder.write("machine.json", machine)
-        if not short:
             outcome.findings = _findings(folder, machine, command, code, around)
             folder.write("findings.json", outcome.findings)
         _confirm(options, machine, folder, outcome, required=short)

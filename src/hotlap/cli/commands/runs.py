@@ -14,7 +14,7 @@ from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import ROOT
 from hotlap.report import units
-from hotlap.report.run_words import status_line, verdict_of
+from hotlap.report.run_words import measured_speedup, status_line, verdict_of
 from hotlap.report.saved import load_report
 from hotlap.ui.line import silent_s
 
@@ -49,11 +49,13 @@ def execute(args: argparse.Namespace) -> int:
             continue
         assert run is not None
         before = units.per_s(report.before) if report.before is not None else ""
-        speedup = units.ratio(report.speedup.ratio) if report.speedup is not None else ""
-        if not before and guarded is not None and guarded.train_s > 0:
+        measured = measured_speedup(report.speedup)
+        speedup = units.ratio(measured.ratio) if measured is not None else ""
+        ended = run.status != "running"  # until then, what the guard left is from before an alarm
+        if not before and ended and guarded is not None and guarded.train_s > 0:
             before = units.per_s((guarded.samples or guarded.steps) / guarded.train_s)
         drifts = len(guarded.alarms) if guarded is not None else 0
-        judged = report.seed_proof or report.check or (report.proof if report.speedup is not None else None)
+        judged = report.seed_proof or report.check or report.proof
         word = verdict_of(vars(judged)) if judged is not None else ""
         status = status_line(run.status, run.exit_code, silent_s(folder.path, run.status), drifts, word)
         table.add_row(folder.path.name, run.kind, status, before, speedup, " ".join(run.command))

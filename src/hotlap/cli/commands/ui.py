@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 import webbrowser
 from pathlib import Path
 
@@ -42,13 +43,18 @@ def execute(args: argparse.Namespace) -> int:
     with Server(args.runs or Path(ROOT), args.port, compare_folders, _tell) as server:
         print(f"hotlap: the runs under {args.runs or ROOT} are at {server.door.address}", flush=True)
         print("        Whoever has this address can read them, on this machine alone. Ctrl-C ends it.", flush=True)
-        if not args.no_browser and _has_display() and not webbrowser.open(server.door.address_for_once()):
-            _tell("no browser could be opened: copy the address into one")
+        if not args.no_browser and _has_display():  # beside the server: some browsers hold whoever opens them
+            threading.Thread(target=_browse, args=(server.door.address_for_once(),), daemon=True).start()
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             return 0
     return 0
+
+
+def _browse(address: str) -> None:
+    if not webbrowser.open(address):
+        _tell("no browser could be opened: copy the address into one")
 
 
 def _has_display() -> bool:
