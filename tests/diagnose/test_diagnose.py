@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from diagnose_scripts import COMPUTE, LOADER, healthy, judge
 from hypothesis import given, settings
@@ -64,6 +66,19 @@ def test_confirmed_by_taking_it_away() -> None:
     assert with_ablation(found, "logging", Interval(2, 2, 2), "").findings == found.findings
     with pytest.raises(ValueError, match="cannot be taken away"):
         with_ablation(found, "forward", None, "")
+
+
+def test_what_is_too_small_for_the_gain_is_not_confirmed_by_it() -> None:
+    """One trial takes all of loading away: the gain is not each of its findings' own."""
+    found = judge(slow_loader())
+    decode = next(f for f in found.findings if f.cause == "decode")
+    collate = replace(decode, cause="collate", share=0.05, detail="")
+    both = {f.cause: f for f in with_ablation(
+        replace(found, findings=[decode, collate]), "data", Interval(1.9, 1.8, 2.0), ""
+    ).findings}  # fmt: skip
+    assert both["decode"].confirmed and both["decode"].without == 1.9
+    assert not both["collate"].confirmed and both["collate"].without is None
+    assert both["collate"].detail == "taken away together with decode: 1.90x"
 
 
 def test_loading_that_slows_the_compute_after_it_is_counted_to_loading() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from hotlap.proof.verdict import prove, same_bits, strictness
 from hotlap.records.codec import dumps, loads
@@ -16,8 +17,8 @@ CURVE = [0.5 + 2.5 * math.exp(-i / 8) for i in range(60)]
 NEARLY = [v * (1 + 1e-5) for v in CURVE]
 
 
-def trial(low: float = 1.8, candidate: list[float] = CURVE) -> Trial:
-    losses = {"baseline": CURVE, "candidate": candidate}
+def trial(low: float = 1.8, candidate: Sequence[float | None] = CURVE) -> Trial:
+    losses = {"baseline": [*CURVE], "candidate": [*candidate]}
     return Trial("proof", {}, "measured", interval=Interval(2.0, low, 2.2), losses=losses)
 
 
@@ -68,5 +69,16 @@ def test_no_common_losses_prove_no_bits() -> None:
 
 
 def test_equal_nans_have_equal_bits_and_can_be_written() -> None:
-    broken = [*CURVE[:5], math.nan]
+    broken = [*CURVE, math.nan]
     assert '"proved"' in dumps(same_bits([broken], [broken]))
+
+
+def test_a_candidate_that_diverged_is_refuted_by_its_trial() -> None:
+    broken = trial(candidate=[*CURVE[:-1], None])
+    assert prove(broken, [MATHS]).quality.verdict == "refuted"
+
+
+def test_few_equal_bits_prove_nothing_unless_they_are_all() -> None:
+    assert same_bits([CURVE[:2]], [CURVE[:2]]).verdict == "not proved"
+    assert same_bits([CURVE[:2]], [CURVE[:2]], whole=True).verdict == "proved"
+    assert same_bits([CURVE[:2]], [[*CURVE[:1], 0.0]]).verdict == "refuted"

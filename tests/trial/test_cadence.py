@@ -32,21 +32,26 @@ def rates(baseline: list[Event], candidate: list[Event], n: int = 100, wide: int
 
 
 def test_each_arm_has_its_own_cadence() -> None:
-    assert rates(validations(10, 20, 30), validations(20, 60)) == pytest.approx([1 / 80, 1 / (40 * 16)])
+    assert rates(validations(30, 60, 90), validations(20, 60)) == pytest.approx([1 / 240, 1 / (40 * 16)])
+
+
+def test_work_that_came_early_and_no_more_is_rare() -> None:
+    assert rates(validations(2, 4, 6, 8), validations(2, 4, 6, 8)) == pytest.approx([4 / (98 * 8), 4 / (98 * 16)])
+    assert rates(validations(2, 4, 6, 8), [])[0] == pytest.approx(4 / (98 * 8))
 
 
 def test_work_every_so_many_steps_comes_half_as_often_in_steps_twice_as_wide() -> None:
-    base, wide = rates(validations(10, 20, 30), validations(10, 20, 30))
+    base, wide = rates(validations(30, 60, 90), validations(30, 60, 90))
     assert base == pytest.approx(2 * wide)
 
 
 def test_a_candidate_that_met_it_once_may_do_it_twice_in_that_time() -> None:
-    assert rates(validations(10, 20, 30), validations(90))[1] == pytest.approx(2 / 1600)
-    assert rates(validations(10, 20, 30), [])[1] == pytest.approx(1 / 1600)
+    assert rates(validations(30, 60, 90), validations(90))[1] == pytest.approx(2 / 1600)
+    assert rates(validations(30, 60, 90), [])[1] == pytest.approx(1 / 1600)
 
 
 def test_a_short_look_wins_nothing() -> None:
-    base, candidate = rates(validations(10, 20, 30), [], n=3)
+    base, candidate = rates(validations(30, 60, 90), [], n=3)
     assert candidate == base
 
 
@@ -57,7 +62,7 @@ def test_a_baseline_that_met_it_once_is_given_the_least() -> None:
 
 
 def test_more_often_than_the_baseline_is_seen() -> None:
-    base, candidate = rates(validations(20, 40), validations(5, 10, 15), wide=8)
+    base, candidate = rates(validations(20, 40, 60, 80), validations(5, 10, 15), n=20, wide=8)
     assert candidate == pytest.approx(4 * base)
 
 
@@ -71,10 +76,10 @@ def test_the_first_epoch_is_no_cadence_and_unknown_samples_give_none() -> None:
 
 def test_seconds_per_sample_and_their_place_in_the_trial() -> None:
     rows = {"baseline": steps(100, 8), "candidate": steps(100, 16)}
-    events = {"baseline": validations(10, 20, 30), "candidate": validations(20, 60)}
+    events = {"baseline": validations(30, 60, 90), "candidate": validations(20, 60)}
     live = {"baseline": [(0, None)], "candidate": [(0, None)]}
     stats = gather(events, rows, live)
-    assert stats.sample_s("baseline") == pytest.approx(0.5 / 80)
+    assert stats.sample_s("baseline") == pytest.approx(0.5 / 240)
     assert stats.sample_s("candidate") == pytest.approx(0.5 / 640)
     assert stats.flat()["candidate"]["validation_per_sample"] == pytest.approx(1 / 640)
     assert stats.flat()["candidate"]["validation_per_step"] == pytest.approx(3 / 100)
@@ -85,7 +90,7 @@ def test_seconds_per_sample_and_their_place_in_the_trial() -> None:
 def test_work_that_only_the_candidate_does_costs_it() -> None:
     rows = {"baseline": steps(100, 8), "candidate": steps(100, 8)}
     live = {"baseline": [(0, None)], "candidate": [(0, None)]}
-    stats = gather({"baseline": [], "candidate": validations(20, 40, 60)}, rows, live)
+    stats = gather({"baseline": [], "candidate": validations(20, 40, 60, 80)}, rows, live)
     assert stats.sample_s("baseline") == 0.0 and stats.sample_s("candidate") == pytest.approx(0.5 / 160)
     assert stats.candidate_s == 0.0 and stats.notes == []
 
@@ -93,7 +98,7 @@ def test_work_that_only_the_candidate_does_costs_it() -> None:
 class StubArm:
     """An arm as far as its losses are asked for: one start, a loss a step."""
 
-    def __init__(self, losses: list[float], samples: list[int]) -> None:
+    def __init__(self, losses: list[float] | list[float | None], samples: list[int]) -> None:
         rows = [replace(steps(1, n)[0], i=i, l=[loss]) for i, (loss, n) in enumerate(zip(losses, samples, strict=True))]
         self.rows = rows
 
@@ -105,7 +110,7 @@ class StubArm:
         return self.rows
 
 
-def common(baseline: StubArm, candidate: StubArm) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
+def common(baseline: StubArm, candidate: StubArm) -> tuple[dict[str, list[float | None]], dict[str, list[int]]]:
     return common_losses({"baseline": cast(Arm, baseline), "candidate": cast(Arm, candidate)})
 
 
@@ -121,3 +126,9 @@ def test_losses_of_unknown_samples_are_kept_as_far_as_both_arms_made_steps() -> 
     losses, samples = common(StubArm([5.0, 4.0], [8, 0]), StubArm([5.0, 3.0, 1.0], [16] * 3))
     assert losses == {"baseline": [5.0, 4.0], "candidate": [5.0, 3.0]} and samples["baseline"] == [8, 0]
     assert common(StubArm([], []), StubArm([1.0], [4]))[0] == {"baseline": [], "candidate": []}
+
+
+def test_a_loss_that_is_no_number_is_kept_as_such() -> None:
+    """What a diverged training had before it diverged would prove it to be as good."""
+    losses, _ = common(StubArm([5.0, 4.0, None, None], [8] * 4), StubArm([5.0] * 4, [8] * 4))
+    assert losses == {"baseline": [5.0, 4.0, None, None], "candidate": [5.0] * 4}

@@ -9,6 +9,7 @@ from hotlap.lap.baseline import Baseline
 from hotlap.lap.caches import REPLAY_BATCHES
 from hotlap.lap.incumbent import Search
 from hotlap.lap.session import Session
+from hotlap.proof.curves import numbers
 from hotlap.records.plan import Move
 from hotlap.records.trials import Trial
 
@@ -29,7 +30,7 @@ def _worse_frac(state: Search, move: Move) -> float:
     trial = next((t for t in reversed(state.trials) if _is_of(t, move)), None)
     if trial is None:
         return 0.0
-    base, other = (trial.losses.get(arm, []) for arm in ("baseline", "candidate"))
+    base, other = (numbers(trial.losses.get(arm, [])) for arm in ("baseline", "candidate"))
     steps = min(len(base), len(other))
     later = slice(steps // 2, steps)
     scale = sum(map(abs, base[later]))

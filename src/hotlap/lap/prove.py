@@ -13,6 +13,7 @@ from hotlap.lap.measure import Question, measure
 from hotlap.lap.repeats import Repeats
 from hotlap.lap.roof import measure_roof
 from hotlap.lap.session import Session
+from hotlap.proof.curves import numbers
 from hotlap.proof.equal_samples import Equal, at_equal_samples
 from hotlap.proof.same import first_difference
 from hotlap.proof.verdict import prove, strictness
@@ -139,7 +140,7 @@ def _launch_again(session: Session, state: Search, launches: Launches, repeats: 
 def _compared(state: Search, launches: Launches) -> Equal:
     """The losses so far; at equal samples where a knob gives the arms' steps different ones."""
     told = [trial for _, trial in _told(state, launches)]
-    curves = {label: [trial.losses[label] for trial in told] for label in ("baseline", "candidate")}
+    curves = {label: [numbers(trial.losses[label]) for trial in told] for label in ("baseline", "candidate")}
     if any(move.is_knob for move in state.moves):
         samples = {label: [trial.loss_samples[label] for trial in told] for label in ("baseline", "candidate")}
         return at_equal_samples(curves, samples)

@@ -11,27 +11,28 @@ from collections.abc import Sequence
 from hotlap.proof.same import first_difference
 from hotlap.records.seed_proof import ArmRun
 
-__all__ = ["Curve", "at_equal_steps", "broken_at", "differ_at", "per_step", "samples_per_step"]
+__all__ = ["Curve", "at_equal_steps", "broken_at", "differ_at", "numbers", "per_step", "samples_per_step"]
 
 Curve = Sequence[float | None]
 """Loss of each step; None: it is no number."""
 
 
-def _numbers(curve: Curve) -> list[float]:
+def numbers(curve: Curve) -> list[float]:
+    """The curve with NaN where a loss is no number."""
     return [math.nan if value is None else value for value in curve]
 
 
 def at_equal_steps(one: ArmRun, other: ArmRun) -> tuple[list[float], list[float]]:
     """Both curves at the steps that both have."""
-    theirs = dict(zip(other.step, _numbers(other.loss), strict=False))
-    pairs = [(v, theirs[s]) for s, v in zip(one.step, _numbers(one.loss), strict=False) if s in theirs]
+    theirs = dict(zip(other.step, numbers(other.loss), strict=False))
+    pairs = [(v, theirs[s]) for s, v in zip(one.step, numbers(one.loss), strict=False) if s in theirs]
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def per_step(run: ArmRun) -> list[float]:
     """The curve with a value for every step: a point stands for the steps since the one before."""
     values: list[float] = []
-    for step, value in zip(run.step, _numbers(run.loss), strict=False):
+    for step, value in zip(run.step, numbers(run.loss), strict=False):
         values.extend([value] * (step - len(values)))
     return values
 
@@ -47,7 +48,7 @@ def samples_per_step(run: ArmRun) -> list[int]:
 
 def differ_at(baseline: Curve, candidate: Curve) -> int | None:
     """First point whose losses differ in any bit (two that are no numbers are equal); None: none so far."""
-    return first_difference(_numbers(baseline), _numbers(candidate))
+    return first_difference(numbers(baseline), numbers(candidate))
 
 
 def broken_at(baseline: Curve, candidate: Curve, points: int = 3) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from hotlap.proof.noninferior import Losses, judge, listed
+from hotlap.proof.curves import numbers
+from hotlap.proof.noninferior import MIN_STEPS, Losses, judge, listed
 from hotlap.proof.same import first_difference
 from hotlap.proof.time_to_quality import time_to_loss
 from hotlap.records.plan import PRESERVES, Move
@@ -20,10 +21,12 @@ def strictness(moves: Sequence[Move]) -> str:
     return max((move.preserves for move in moves), key=PRESERVES.index, default="bits")
 
 
-def same_bits(baseline: Losses, candidate: Losses, uncertain: str = "") -> Quality:
+def same_bits(baseline: Losses, candidate: Losses, uncertain: str = "", whole: bool = False) -> Quality:
     """Whether the losses of each pair of runs (one per seed) are equal bit for bit.
 
     ``uncertain``: why it is not known whether the script repeats its own; then bits that differ refute nothing.
+    ``whole``: these are all losses of runs that went to their end; otherwise few equal ones prove nothing (the first
+    comes before any update).
     """
     pairs = list(zip(baseline, candidate, strict=False))
     steps = min((min(len(a), len(b)) for a, b in pairs), default=0)
@@ -39,6 +42,9 @@ def same_bits(baseline: Losses, candidate: Losses, uncertain: str = "") -> Quali
             return dataclasses.replace(found, verdict="not proved", summary=f"{text} {uncertain}")
         return found
     text = f"Losses are equal bit for bit over {steps} steps."
+    if steps < MIN_STEPS and not whole:
+        text = f"{text} {MIN_STEPS} are the least to tell by."
+        return Quality("not proved", "bits", text, seeds=len(pairs), steps=steps, raw=raw)
     return Quality("proved", "bits", text, 0.0, 0.0, 0.0, seeds=len(pairs), steps=steps, time_to_loss=None, raw=raw)
 
 
@@ -63,8 +69,9 @@ def prove(
     if trial is not None and trial.status != "measured":
         notes.append(f"The final trial ended as {trial.status}: {trial.reason}")
     if not baseline and not candidate and trial is not None:
-        baseline = [trial.losses["baseline"]] if trial.losses.get("baseline") else []
-        candidate = [trial.losses["candidate"]] if trial.losses.get("candidate") else []
+        baseline, candidate = (
+            [numbers(trial.losses[arm])] if trial.losses.get(arm) else [] for arm in ("baseline", "candidate")
+        )
     if not moves:
         nothing = Quality("not proved", "none", "No move was kept: there is nothing to prove.")
         return Proof(interval, nothing, False, notes=notes)

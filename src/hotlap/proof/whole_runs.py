@@ -170,11 +170,13 @@ def _in_samples(runs: SeedRuns) -> bool:
 def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:
     if asked.preserves == "bits" and asked.repeats:
         pairs = [at_equal_steps(runs.baseline, runs.candidate) for runs in used]
-        return replace(same_bits([a for a, _ in pairs], [b for _, b in pairs], asked.uncertain), raw={})
+        whole = all(map(_all_told, used))
+        return replace(same_bits([a for a, _ in pairs], [b for _, b in pairs], asked.uncertain, whole), raw={})
     if asked.preserves == "goal" and asked.stop.loss is not None:
         return _target(used)
     if used and all(r.baseline.loss and r.baseline.loss == r.candidate.loss and asked.repeats for r in used):
-        return replace(same_bits([per_step(r.baseline) for r in used], [per_step(r.candidate) for r in used]), raw={})
+        base, plan = [per_step(r.baseline) for r in used], [per_step(r.candidate) for r in used]
+        return replace(same_bits(base, plan, whole=all(map(_all_told, used))), raw={})
     curves = {"baseline": [per_step(r.baseline) for r in used], "candidate": [per_step(r.candidate) for r in used]}
     if asked.preserves == "goal":
         samples = {"baseline": [samples_per_step(r.baseline) for r in used],
@@ -185,6 +187,12 @@ def _quality(used: Sequence[SeedRuns], asked: Asked) -> Quality:
         curves = equal.curves
     seeds = [runs.seed for runs in used]
     return replace(judge(curves["baseline"], curves["candidate"], asked.margin_frac, asked.paired, seeds), raw={})
+
+
+def _all_told(runs: SeedRuns) -> bool:
+    """Whether both runs came to their end, with a loss of every step."""
+    arms = (runs.baseline, runs.candidate)
+    return all(run.status == "finished" and len(run.loss) == len(run.step) for run in arms)
 
 
 def _target(used: Sequence[SeedRuns]) -> Quality:

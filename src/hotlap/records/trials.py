@@ -61,8 +61,8 @@ class Trial:
     windows: list[Window] = field(default_factory=list)
     periodic: dict[str, dict[str, float]] = field(default_factory=dict)
     """Per arm: mean seconds per event of validation, checkpoint, epoch_start, and their number."""
-    losses: dict[str, list[float]] = field(default_factory=dict)
-    """Per arm: the loss of each step from the first on (as far as both arms went)."""
+    losses: dict[str, list[float | None]] = field(default_factory=dict)
+    """Per arm: the loss of each step from the first on (as far as both arms went). None: it is NaN or infinite."""
     loss_samples: dict[str, list[int]] = field(default_factory=dict)
     """Per arm: the samples of each of these steps; 0 when unknown."""
     startup_s: dict[str, float] = field(default_factory=dict)

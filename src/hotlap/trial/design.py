@@ -18,6 +18,7 @@ __all__ = [
     "mean_turn_s",
     "order",
     "turn_s",
+    "turn_steps",
     "typical_step_s",
     "worth_more_time",
 ]
@@ -60,6 +61,17 @@ def is_steady(steps: Sequence[Step], budget: Budget, least_steps: int = 0) -> bo
 def turn_s(step_s: float, drop: int, budget: Budget) -> float:
     """How long a turn lasts: the shortest window plus the steps that are dropped, and one that a freeze cuts."""
     return max(budget.window_s + (drop + 1) * step_s, (budget.window_steps + drop + 2) * step_s)
+
+
+def turn_steps(steps: Sequence[Step], thaws: Sequence[int], budget: Budget) -> int:
+    """Steps that the window of a turn holds: those of its time at the pace so far, and no fewer than the fewest that
+    count. The pace is the mean one where that is slower than the median: a turn is to take no longer than its time.
+    ``thaws``: when the arm was thawed (monotonic nanoseconds); the steps that it was frozen in say nothing of its pace.
+    """
+    recent = [row for row in steps[-RECENT:] if not any(row.t < thaw <= row.t + row.w for thaw in thaws)]
+    mean_s = sum(row.w for row in recent) / max(1, sum(row.n for row in recent)) / 1e9
+    pace_s = max(mean_s, typical_step_s(steps))
+    return max(budget.window_steps, int(budget.window_s / pace_s) if pace_s > 0.0 else 0)
 
 
 def mean_turn_s(step_s: float, budget: Budget) -> float:

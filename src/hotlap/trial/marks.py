@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ from typing import Literal
 from hotlap.records.rows import Mark
 from hotlap.trial.arm import Arm
 
-__all__ = ["NOTHING_YET", "changes", "common_losses", "last_words", "losses", "refusal", "took_hold", "verdict"]
+__all__ = ["NOTHING_YET", "changes", "common_losses", "last_words", "refusal", "took_hold", "verdict"]
 
 Verdict = Literal["failed", "no-effect", "refused"]
 NOTHING_YET = "it found nothing to change"
@@ -19,12 +20,27 @@ NOTHING_YET = "it found nothing to change"
 
 
 def last_words(arm: Arm) -> dict[str, list[Mark]]:
-    """Per lever: the last word of each process on it."""
-    found: dict[str, dict[Path, Mark]] = {}
+    """Per lever: the last word of each process on it. Where it failed on some ranks alone, the reason names them."""
+    found: dict[str, list[Mark]] = {}
+    for lever, said in _said(arm).items():
+        everywhere = all(mark.state == "failed" for mark, _ in said)
+        found[lever] = [mark if everywhere else _with_rank(mark, rank) for mark, rank in said]
+    return found
+
+
+def _with_rank(mark: Mark, rank: int | None) -> Mark:
+    named = rank is not None and mark.state == "failed"
+    return replace(mark, why=f"on rank {rank}: {mark.why}") if named else mark
+
+
+def _said(arm: Arm) -> dict[str, list[tuple[Mark, int | None]]]:
+    """Per lever: the last word of each process, and its rank where there are several."""
+    found: dict[str, dict[Path, tuple[Mark, int | None]]] = {}
     for tail in arm.tails():
+        rank = tail.header.rank if tail.header is not None and tail.header.world > 1 else None
         for mark in tail.marks:
             if mark.kind == "lever":
-                found.setdefault(mark.id, {})[tail.path] = mark
+                found.setdefault(mark.id, {})[tail.path] = mark, rank
     return {lever: list(words.values()) for lever, words in found.items()}
 
 
@@ -65,11 +81,13 @@ def _kinds(arm: Arm) -> set[str]:
 
 
 def took_hold(arm: Arm) -> set[str]:
-    """The levers that have changed something in one process or another."""
+    """The levers that have changed something in one process or another, and failed on none of several ranks: those
+    would do something else than the others."""
     return {
         lever
-        for lever, said in last_words(arm).items()
-        if any(mark.state == "applied" or mark.count for mark in said if mark.state != "failed")
+        for lever, said in _said(arm).items()
+        if any(mark.state == "applied" or mark.count for mark, _ in said if mark.state != "failed")
+        and not any(mark.state == "failed" and rank is not None for mark, rank in said)
     }
 
 
@@ -79,12 +97,7 @@ def changes(candidate: Arm, incumbent: Arm) -> int:
     return sum(mark.count for lever in on_trial(candidate, incumbent) for mark in words.get(lever, []))
 
 
-def losses(arm: Arm) -> list[float]:
-    """Loss of each step of the first start, from step 0 on, up to the first one that is not known."""
-    return [value for value, _ in _losses(arm)]
-
-
-def common_losses(arms: Mapping[str, Arm]) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
+def common_losses(arms: Mapping[str, Arm]) -> tuple[dict[str, list[float | None]], dict[str, list[int]]]:
     """Losses of each arm, and the samples of their steps, as far as all arms went: in samples, else in steps."""
     rows = {label: _losses(arm) for label, arm in arms.items()}
     if all(samples > 0 for found in rows.values() for _, samples in found):
@@ -102,12 +115,13 @@ def common_losses(arms: Mapping[str, Arm]) -> tuple[dict[str, list[float]], dict
     )
 
 
-def _losses(arm: Arm) -> list[tuple[float, int]]:
-    """(loss, samples) of each step of the first start."""
+def _losses(arm: Arm) -> list[tuple[float | None, int]]:
+    """(loss, samples) of each step of the first start. A loss that is NaN or infinite is None: such a training
+    diverged, and what it was before proves nothing."""
     trainers = arm.trainers()
-    values: list[tuple[float, int]] = []
+    values: list[tuple[float | None, int]] = []
     for row in trainers[0].steps if trainers else []:
-        if row.n != 1 or row.i != len(values) or not row.l or row.l[-1] is None:
+        if row.n != 1 or row.i != len(values) or not row.l:
             break
         values.append((row.l[-1], row.s))
     return values

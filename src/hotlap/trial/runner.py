@@ -42,6 +42,8 @@ BUSY_CORES = 0.1
 """An arm that uses more CPU than this works on something, if not on steps."""
 BUSY_PATIENCE = 10.0
 """How many times longer a working arm is waited for."""
+DUE_POLL_S = 0.03
+"""Between two looks at a turn that is due."""
 LONG_STEP_S = 5.0
 """A second step that takes longer is told, where a lever compiles."""
 
@@ -64,9 +66,9 @@ class Runner:
         quiet = self._quiet.setdefault(arm, _Quiet())
         quiet.looked_at = time.monotonic()
 
-    def look(self, arm: Arm, phase: str, note: str = "") -> None:
-        """One look at a running arm. Raises ArmEnded when it ended or hangs."""
-        time.sleep(self.budget.poll_s)
+    def look(self, arm: Arm, phase: str, note: str = "", after_s: float | None = None) -> None:
+        """One look at a running arm, ``after_s`` from now. Raises ArmEnded when it ended or hangs."""
+        time.sleep(self.budget.poll_s if after_s is None else after_s)
         alive = arm.alive  # before the rows are read, so that an arm's last rows are never missed
         steps = arm.steps_done()
         now = time.monotonic()
@@ -140,9 +142,11 @@ class Runner:
             self.look(arm, "warm-up")
 
     def turn(self, arm: Arm, label: str, until: float, note: str = "") -> Turn:
-        """Let an arm run for one turn: its time, and until enough steps were seen or ``until`` (monotonic seconds).
+        """Let an arm run for one turn: its time, and until its steps were seen or ``until`` (monotonic seconds).
 
-        It is left running: whoever is next freezes it.
+        The turn is of a number of steps that is fixed before it: of a turn cut by the clock, the step that is cut is a
+        long one more often than others, and pauses would hardly be counted. It is left running: whoever is next
+        freezes it.
         """
         thawed = arm.frozen
         dropped = self.budget.drop_steps if thawed else 0
@@ -150,26 +154,36 @@ class Runner:
         trainer = arm.poll()
         step_s = design.typical_step_s(trainer.steps) if trainer is not None else 0.0
         lasts = design.turn_s(step_s, dropped, self.budget)
+        asked = design.turn_steps(
+            trainer.steps if trainer is not None else [], [at for at, _ in arm.thaws], self.budget
+        )
         before = neighbours.look(arm.cpu_s())
         began = time.monotonic()
         begin = time.monotonic_ns()
+        end: int | None = None
         while True:
             now = time.monotonic()
             if now - began >= lasts:
-                counted = self._counted(arm, begin, thawed)
-                if counted >= self.budget.window_steps or now >= until:
+                end = self._end_of(arm, begin, thawed, asked)
+                if end is not None or now >= until:
                     break
-            self.look(arm, "measure", note)
+            due_s = max(DUE_POLL_S, began + lasts - now)  # steps beyond those asked for are not counted
+            self.look(arm, "measure", note, min(self.budget.poll_s, due_s))
         load = neighbours.between(before, neighbours.look(arm.cpu_s()))
-        end = time.monotonic_ns()
+        end = time.monotonic_ns() if end is None else end
         taken, idle = (load.others, load.idle) if load is not None else (None, None)
         return Turn(label, begin, end, thawed, taken, idle)
 
-    def _counted(self, arm: Arm, begin: int, thawed: bool) -> int:
-        """Steps since ``begin`` that a window will hold."""
+    def _end_of(self, arm: Arm, begin: int, thawed: bool, asked: int) -> int | None:
+        """When the last of so many steps ended that a window from ``begin`` on holds; None before."""
         trainer = arm.poll()
         if trainer is None:
-            return 0
+            return None
         so_far = Turn("", begin, time.monotonic_ns(), thawed)
         opening = {row.t for row in openings(trainer.steps)}
-        return sum(row.n for row in kept_steps(so_far, trainer.steps, self.budget.drop_steps, opening))
+        counted = 0
+        for row in kept_steps(so_far, trainer.steps, self.budget.drop_steps, opening):
+            counted += row.n
+            if counted >= asked:
+                return row.t + row.w
+        return None

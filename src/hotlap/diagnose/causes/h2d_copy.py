@@ -23,7 +23,7 @@ def find(view: View) -> Finding | None:
     saved_s = _copying_s(view)
     return view.finding(
         CAUSE, saved_s, advice, where, detail="copies from pageable memory", phase="h2d",
-        evidence={"h2d_s": saved_s, "pin_memory": False}, ablation="data",
+        evidence={"h2d_s": saved_s, "pin_memory": False},
     )  # fmt: skip
 
 
