@@ -152,11 +152,9 @@ class Runner:
         dropped = self.budget.drop_steps if thawed else 0
         self.go_on(arm)
         trainer = arm.poll()
-        step_s = design.typical_step_s(trainer.steps) if trainer is not None else 0.0
-        lasts = design.turn_s(step_s, dropped, self.budget)
-        asked = design.turn_steps(
-            trainer.steps if trainer is not None else [], [at for at, _ in arm.thaws], self.budget
-        )
+        so_far = trainer.steps if trainer is not None else []
+        lasts = design.turn_s(design.typical_step_s(so_far), dropped, self.budget)
+        asked = design.turn_steps(so_far, [at for at, _ in arm.thaws], self.budget)
         before = neighbours.look(arm.cpu_s())
         began = time.monotonic()
         begin = time.monotonic_ns()
