@@ -135,17 +135,17 @@ class Watched(Trainer):
         self._ends: list[float] = []
         self._groups: list[list[Any]] = []
 
-    def _steps(self) -> Iterator[list[Any]]:
+    def _steps(self) -> Iterator[tuple[list[Any], list[int]]]:
         begun = clock()
-        for group in super()._steps():
+        for group, rows in super()._steps():
             self._waits.append(clock() - begun)
             self._groups = [*self._groups[1 - RESIDENT :], group]
-            yield group
+            yield group, rows
             begun = clock()
 
-    def _step(self, micro_batches: list[Any]) -> None:
+    def _step(self, micro_batches: list[Any], rows: list[int]) -> None:
         begun = clock()
-        super()._step(micro_batches)
+        super()._step(micro_batches, rows)
         self._ends.append(clock())
         self._inside.append(self._ends[-1] - begun)
 

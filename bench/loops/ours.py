@@ -19,12 +19,12 @@ class Timed(Trainer):
         self._forward_backward = self.stepper.forward_backward
         self.stepper.forward_backward = self._noting  # type: ignore[method-assign]
 
-    def _noting(self, micro_batches: Any) -> dict[str, torch.Tensor]:
-        self._said = self._forward_backward(micro_batches)
+    def _noting(self, *step: Any) -> dict[str, torch.Tensor]:
+        self._said = self._forward_backward(*step)
         return self._said
 
-    def _step(self, micro_batches: list[Any]) -> None:
-        super()._step(micro_batches)
+    def _step(self, micro_batches: list[Any], rows: list[int]) -> None:
+        super()._step(micro_batches, rows)
         self._stopwatch.step(self._said["loss"])
 
     def _evaluate(self, heavy: bool) -> None:

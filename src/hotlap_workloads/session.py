@@ -13,6 +13,7 @@ from typing import Any
 from hotlap_workloads.catalogue import find_preset, find_workload
 from hotlap_workloads.engine import random_state
 from hotlap_workloads.engine.batch_search import find_batch_size
+from hotlap_workloads.engine.checkpoint import is_there
 from hotlap_workloads.engine.config_file import Values, read_config
 from hotlap_workloads.engine.journal import SETTINGS
 from hotlap_workloads.engine.loader import loading
@@ -29,11 +30,14 @@ from hotlap_workloads.engine.overrides import nearest, override
 from hotlap_workloads.engine.profiles import PROFILES
 from hotlap_workloads.engine.ranks import Ranks, joined
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.engine.task import Context, Workload
+from hotlap_workloads.engine.task import MADE_DATA, Context, Task, Workload
 from hotlap_workloads.errors import SettingsError, WorkloadError
 from hotlap_workloads.parts.writing import writing_into
 
-__all__ = ["Request", "opened", "settings_of", "settings_of_run"]
+__all__ = ["Request", "data_of_run", "opened", "settings_of", "settings_of_run"]
+
+DATABASE = "database"
+"""The setting by which published configurations name the data, where a workload has it."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +89,46 @@ def _configured(request: Request, workload: Workload, say: Callable[[str], None]
 
 def settings_of_run(request: Request) -> EngineSettings:
     """The settings that a run was made with, with single values changed."""
+    values = _kept(request)
+    for key in ("workload", "data"):
+        values.pop(key, None)
+    values["search_batch_size"] = False  # found when it was trained
+    path = str(request.out / SETTINGS)
+    settings = override(find_preset(find_workload(request.workload), "slow", read_machine()), values, path)
+    settings = resolved(override(settings, request.values, "--set"), read_machine())
+    settings.check()
+    check_machine(settings, read_machine())
+    return settings
+
+
+def data_of_run(request: Request) -> Path | None:
+    """The data to judge a run by: those that are named, else those it was trained on; None where it made its own.
+
+    SettingsError where they are not there any more, or a run of before does not say: made ones are another measure.
+    """
+    values = _kept(request)
+    if request.data is not None or DATABASE in request.values:
+        return request.data
+    if "data" not in values and not values.get(DATABASE) and not (request.out / MADE_DATA).is_dir():
+        what = f"{request.out / SETTINGS} does not say what the run was trained on."
+        raise SettingsError(what, "Name it with --data.")
+    if (folder := values.get("data")) is None:
+        return None
+    if not Path(folder).is_dir():
+        raise SettingsError(f"{request.out} was trained on {folder}, which is not there: name it with --data.")
+    return Path(folder)
+
+
+def _kept(request: Request) -> dict[str, Any]:
+    """What the folder of a training says of its settings. SettingsError where it is none."""
     path = request.out / SETTINGS
     try:
         values = _run_in(request)
     except (OSError, ValueError) as err:
         raise SettingsError(f"{path} cannot be read: {err}.", "--out names the folder of a training.") from err
-    if values.pop("workload", None) is None:
+    if values.get("workload") is None:
         raise SettingsError(f"{path} does not say of which workload it is.", "--out names the folder of a training.")
-    values["search_batch_size"] = False  # found when it was trained
-    settings = override(find_preset(find_workload(request.workload), "slow", read_machine()), values, str(path))
-    settings = resolved(override(settings, request.values, "--set"), read_machine())
-    settings.check()
-    check_machine(settings, read_machine())
-    return settings
+    return values
 
 
 @contextmanager
@@ -114,14 +145,20 @@ def opened(request: Request, settings: EngineSettings, say: Callable[[str], None
             ranks,
             request.quarantine,
             say if ranks.first else _quiet,
+            source=_source(request, settings),
         )
         random_state.seed_all(settings.seed)
         task = find_workload(request.workload).build(settings, context)
         if settings.search_batch_size:
-            settings = replace(settings, batch_size=find_batch_size(task, settings, context))
-            context.say(f"The largest batch that fits is {settings.batch_size}.")
+            settings = _searched(request, task, settings, context)
         random_state.seed_all(settings.seed + 1_000_003 * ranks.rank)
         yield Trainer(request.workload, task, settings, context)
+
+
+def _source(request: Request, settings: EngineSettings) -> Path | None:
+    """The folder of the data that is named, on the command line or by a setting."""
+    setting: str = getattr(settings, DATABASE, "")
+    return request.data or (Path(setting) if setting else None)
 
 
 def _check_folders(request: Request) -> None:
@@ -132,6 +169,16 @@ def _check_folders(request: Request) -> None:
     # suppressed: of a new folder, or of a file cut short, which training writes anew
     with writing_into(request.out, "--out"), suppress(OSError, ValueError):
         _run_in(request)
+
+
+def _searched(request: Request, task: Task, settings: EngineSettings, context: Context) -> EngineSettings:
+    """With the largest batch that fits. A run that goes on keeps its own: another would bend its schedule."""
+    with suppress(OSError, ValueError, KeyError):  # its settings may be of a file cut short
+        if is_there(request.out):
+            return replace(settings, batch_size=int(_run_in(request)["batch_size"]))
+    settings = replace(settings, batch_size=find_batch_size(task, settings, context))
+    context.say(f"The largest batch that fits is {settings.batch_size}.")
+    return settings
 
 
 def _run_in(request: Request) -> dict[str, Any]:

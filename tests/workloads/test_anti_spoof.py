@@ -208,7 +208,7 @@ def test_every_model_scores_and_learns(front_end: str, pooling: str) -> None:
 def test_a_resume_gives_the_losses_and_mean_weights_of_the_uninterrupted_run(made: Path, tmp_path: Path) -> None:
     command = ["anti_spoof", "--preset", "fast", "--data", str(made), *TINY, "--set=swa=true", "--set=freq_mask=true"]
     command += ["--set=freq_mask_most=8", "--set=lr=0.003"]
-    for name, steps in (("whole", 9), ("parts", 3), ("parts", 9)):
+    for name, steps in (("whole", 9), ("parts", 3), ("parts", 4), ("parts", 9), ("parts", 9)):
         assert train.main([*command, "--out", str(tmp_path / name), f"--set=max_steps={steps}"]) == 0
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole") and len(losses(tmp_path / "whole")) == 9
     whole, parts = (
@@ -257,7 +257,8 @@ def test_the_evaluation_file(
     made: Path, tmp_path: Path, swa: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["--data", str(made), "--out", str(tmp_path)]
-    assert train.main(["anti_spoof", *command, *TINY, f"--set=swa={swa}", "--set=lr=0.01"]) == 0
+    kept = [f"--set=swa={swa}", "--set=evaluate_every_epochs=0.34"]  # at each step
+    assert train.main(["anti_spoof", *command, *TINY, *kept, "--set=lr=0.01"]) == 0
     capsys.readouterr()
     assert evaluate.main(["anti_spoof", *command, "--heavy"]) == 0
     heavy = json.loads(capsys.readouterr().out)
@@ -438,6 +439,7 @@ def test_the_published_configuration_is_read(tmp_path: Path) -> None:
         ({"freq_mask": True, "bands": 10}, "freq_mask_most=20 is not from 1 to all 10 bands"),
         ({"database": "a", "stage_to": "b"}, "stage_to copies what --data names"),
         ({"samples": 10}, "samples=10"),
+        ({"swa": True, "evaluate_every_epochs": 0.0}, "evaluate_every_epochs=0 has none"),
         ({"lr_min": 1.0}, "lr_min=1.0"),
     ],
 )

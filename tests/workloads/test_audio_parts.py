@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import torch
 from hotlap_workloads.engine.order import Draw, draw_seed
 from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.errors import DataError, WorkloadError
+from hotlap_workloads.parts import flat_bank as flat_bank_module
 from hotlap_workloads.parts.audio_file import FromFiles, Wave, read_wave
 from hotlap_workloads.parts.class_order import ClassGroups
 from hotlap_workloads.parts.crop import LongEnough, crop_at, even_crops
@@ -132,6 +135,48 @@ def test_a_bank_gives_what_the_files_hold_and_notices_a_changed_file(tmp_path: P
         bank(FromFiles(paths))
 
 
+def test_a_bank_stays_as_it_is_under_those_who_read_it(tmp_path: Path) -> None:
+    """Another process makes it anew of other files; what a loading process opens later is not taken for it."""
+    paths = [written(tmp_path / f"{i}.wav", 0.1 * (i + 1)) for i in range(3)]
+    first = flat_bank(tmp_path / "bank", paths, FromFiles(paths), np.int16, Ranks())
+    sent = pickle.dumps(first)
+    assert np.array_equal(pickle.loads(sent)(2), read_wave(paths[2]))
+    second = flat_bank(tmp_path / "bank", paths[1:], FromFiles(paths[1:]), np.int16, Ranks())
+    for number in range(3):
+        assert np.array_equal(first(number), read_wave(paths[number]))
+    assert np.array_equal(second(0), read_wave(paths[1]))
+    with pytest.raises(DataError, match=r"bank: was made anew by another process, of other files\."):
+        pickle.loads(sent)
+
+
+def test_a_bank_that_two_processes_make_at_once_is_whole_or_none(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{i}.wav", 0.1 * (i + 1)) for i in range(2)]
+    read, found = FromFiles(paths), []
+
+    def meanwhile(number: int) -> Wave:
+        if number == 1:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(os, "getpid", lambda: 1)
+                found.append(flat_bank(tmp_path / "bank", paths, read, np.int16, Ranks()))
+        return np.zeros(5, np.int16)
+
+    with pytest.raises(WorkloadError, match="bank cannot be written"):
+        flat_bank(tmp_path / "bank", paths, meanwhile, np.int16, Ranks(), made="other")
+    found.append(flat_bank(tmp_path / "bank", paths, read, np.int16, Ranks()))
+    assert all(np.array_equal(bank(i), read_wave(path)) for bank in found for i, path in enumerate(paths))
+    assert sorted(file.name for file in (tmp_path / "bank").iterdir()) == ["files.json", "shapes.npy", "values.bin"]
+
+
+def test_a_bank_of_the_same_files_is_known_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "0.wav", 0.1)
+    monkeypatch.chdir(tmp_path)
+    for one in (Path("0.wav"), Path("../") / tmp_path.name / "0.wav", path):
+        flat_bank(tmp_path / "bank", [one], FromFiles([one]), np.int16, Ranks())
+        values = (tmp_path / "bank/values.bin").stat().st_ino
+        monkeypatch.setattr(flat_bank_module, "_fill", None)
+    assert (tmp_path / "bank/values.bin").stat().st_ino == values
+
+
 @pytest.mark.parametrize(("grain", "batch"), [(1, 6), (2, 8), (1, 20)])
 def test_a_speaker_stands_once_in_a_batch(grain: int, batch: int) -> None:
     labels = [row % 9 for row in range(90)] + [0] * 8
@@ -193,9 +238,14 @@ def test_a_damaged_bank_is_made_again(tmp_path: Path, name: str, spoil: Callable
 
 
 @pytest.mark.parametrize("name", ["values.bin", "shapes.npy"])
-def test_a_disk_without_room_for_a_bank_is_told(tmp_path: Path, name: str) -> None:
+def test_a_disk_without_room_for_a_bank_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     paths = [written(tmp_path / "0.wav", 0.1)]
-    (tmp_path / "bank").mkdir()
-    (tmp_path / "bank" / name).symlink_to("/dev/full")
+
+    def full(path: Path, how: str) -> Any:
+        Path(path).touch()
+        return open("/dev/full" if name in str(path) else path, "wb" if how == "xb" else how)
+
+    monkeypatch.setattr(flat_bank_module, "open", full, raising=False)
     with pytest.raises(WorkloadError, match=r"bank cannot be written: No space left .*Make room, or set decode=each"):
         flat_bank(tmp_path / "bank", paths, FromFiles(paths), np.int16, Ranks())
+    assert not list((tmp_path / "bank").iterdir()), "what was begun takes no room"

@@ -11,7 +11,7 @@ import shutil
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from hotlap_workloads.face_distill.data import DecodedFaces, PackedFaces, as_inp
 from hotlap_workloads.face_distill.evaluations import GallerySet
 from hotlap_workloads.face_distill.found_sets import heavy_sets, train_squares, verification_sets
 from hotlap_workloads.face_distill.made_data import make_data, photos_of
-from hotlap_workloads.face_distill.photos import photos_in_folder, photos_in_list
+from hotlap_workloads.face_distill.photos import FilePhotos, photos_in_folder, photos_in_list
 from hotlap_workloads.face_distill.records import RecordPhotos
 from hotlap_workloads.face_distill.settings import FaceSettings
 from hotlap_workloads.face_distill.slow_storage import SlowPhotos
@@ -416,6 +416,38 @@ def test_a_damaged_pack_is_made_again_or_named(made: Path, tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"is no whole pack: .*damaged"):
         PackedFaces(folder).images([0])
     assert PackedFaces(packed(squares, folder, context)).images([0]).shape == (1, 3, 32, 32)
+
+
+def test_a_packing_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    """With the same photos alone; what was packed of others is made anew."""
+    photos, seen = tmp_path / "photos", []
+    for row in range(40):
+        photo = photos / str(row % 4) / f"{row:02}.png"
+        photo.parent.mkdir(parents=True, exist_ok=True)
+        photo.write_bytes(jpeg(np.full((32, 32, 3), row, np.uint8), "PNG"))
+    found = photos_in_folder(photos)
+
+    @dataclass(frozen=True)
+    class Noted(FilePhotos):
+        def read(self, row: int) -> tuple[bytes, int]:
+            seen.append(row)
+            if row == stops_at:
+                raise DataError(self.name(row), "is gone.")
+            return super().read(row)
+
+    noted = Noted(found.paths, found.labels, found.identities)
+    context, folder = Context(torch.device("cpu"), tmp_path, say=lambda line: None), tmp_path / "a.pack"
+    stops_at = 30
+    for size in (16, 32):
+        with pytest.raises(DataError, match="is gone"):
+            packed(Squares(noted, size), folder, context)
+        assert max(seen) == 30 and len(seen) >= 31, "of the first size nothing is used for the second"
+        seen.clear()
+    stops_at = -1
+    faces = PackedFaces(packed(Squares(noted, 32), folder, context))
+    assert sorted(seen) == list(range(30, 40))
+    shades = [int(faces.images([row])[0, 0, 0, 0]) for row in range(40)]
+    assert sorted(shades) == list(range(40)) and shades == [int(path.stem) for path in found.paths]
 
 
 def test_a_slow_storage_takes_over_once_the_page_cache_is_used_up(copy: Path) -> None:

@@ -252,6 +252,25 @@ def test_a_photo_that_is_gone_is_quarantined(made: Path, tmp_path: Path, capsys:
     assert "1_99.jpg\tdoes not exist" in (tmp_path / "run/quarantine.txt").read_text()
 
 
+def test_the_concentration_reaches_the_head(made: Path, tmp_path: Path) -> None:
+    for head in ("adaface", "adaptive_adaface"):
+        settings = replace(SMALL, head=head, concentration=0.5, photos_per_identity=2)  # type: ignore[arg-type]
+        objective = WORKLOAD.build(settings, Context(torch.device("cpu"), tmp_path, made)).objective
+        assert objective.head.concentration == 0.5
+
+
+def test_a_last_batch_of_one_photo_is_left_out(made: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(made / "tinyface/Gallery_Match", data / "photos")
+    shutil.copy(made / "made.bin", data)
+    names = sorted(path.name for path in (data / "photos").iterdir())
+    rows = [names[row % len(names)] for row in range(33)]
+    (data / "train_list.txt").write_text("".join(f"{name.split('_')[0]} photos/{name}\n" for name in rows))
+    values = ("drop_last=false", "epochs=2", "heavy_every_epochs=0", "photos_per_identity=0")
+    assert run(data, tmp_path / "run", *values, steps=0) == 0
+    assert list(losses(tmp_path / "run")) == [1, 2, 3, 4]
+
+
 def test_a_set_as_it_is_shipped_has_no_heavy_evaluation(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -118,6 +118,22 @@ def test_a_student_that_broke_down_spares_the_centres() -> None:
     torch.testing.assert_close(head.centres.detach(), before)
 
 
+def test_the_concentration_of_the_qualities_may_be_another() -> None:
+    """AdaFace's h: with none of it no photo counts for more than another."""
+    cosines = []
+    for concentration in (0.333, 0.5, 0.0):
+        torch.manual_seed(0)
+        head = FaceHead("adaface", DIM, CLASSES, 64.0, 0.4, concentration).eval()
+        x, labels = 10 * drawn(1), torch.arange(ROWS) % CLASSES
+        cosines.append(head(x, labels) / 64)
+        a, centres = x.numpy().astype(np.float64), head.centres.detach().numpy().astype(np.float64)
+        quality = np.clip((np.linalg.norm(a, axis=1) - 20) / (100 + 1e-3) * concentration, -1, 1)
+        wanted = [margined("adaface", math.acos(cos(a[row], centres[label])), quality[row])
+                  for row, label in enumerate(labels.tolist())]  # fmt: skip
+        np.testing.assert_allclose(cosines[-1][range(ROWS), labels].detach(), wanted, atol=1e-4)
+    assert not torch.allclose(cosines[0], cosines[1])
+
+
 def test_centres_are_saved_and_not_trained() -> None:
     head = MovedCentres("adaface", DIM, CLASSES, 64.0, 0.4)
     assert "centres" in head.state_dict() and not [p for p in head.parameters() if p.requires_grad]

@@ -50,6 +50,19 @@ def test_the_picture_is_rgb(tmp_path: Path, read: Callable[[Path], Any]) -> None
     assert np.abs(picture - grey[:, :, None].astype(int)).max() <= 1  # aligning goes by way of floats
 
 
+@pytest.mark.parametrize(("mode", "kind", "pixel"), [("I;16", "png", "u2"), ("I", "tif", "i4"), ("F", "tif", "f4")])
+def test_grey_of_more_than_8_bits_is_refused(
+    tmp_path: Path, read: Callable[[Path], Any], mode: str, kind: str, pixel: str
+) -> None:
+    """Pillow would make white of all but its darkest shades."""
+    ramp = np.linspace(0, 65535, SIDE * SIDE).astype(pixel).reshape(SIDE, SIDE)
+    image = Image.fromarray(ramp)
+    assert image.mode == mode
+    image.save(tmp_path / f"a.{kind}")
+    with pytest.raises(DataError, match=rf"a\.{kind}: has more than 8 bits a grey pixel, .* Save it with 8"):
+        read(tmp_path / f"a.{kind}")
+
+
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("size", [(10_000, 9_000), (60_000, 60_000)], ids=["ours", "pillows"])
 def test_what_asks_for_too_much_memory_is_refused(

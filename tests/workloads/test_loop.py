@@ -12,13 +12,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from toy import Points, Toy, losses, trainer
+from toy import Objective, Points, Toy, losses, trainer
 
-from hotlap_workloads.engine import batch_search
+from hotlap_workloads import session
+from hotlap_workloads.engine import batch_search, loop
 from hotlap_workloads.engine.batch_search import find_batch_size
 from hotlap_workloads.engine.checkpoint import load, write
 from hotlap_workloads.engine.loop import Trainer
@@ -27,7 +29,9 @@ from hotlap_workloads.engine.optimise import load_optimizer
 from hotlap_workloads.engine.order import Position, RankBatches, Shuffled
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stop_signal import StopSignal
+from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import SettingsError, WorkloadError
+from hotlap_workloads.session import Request
 
 SMALL = EngineSettings(
     epochs=3, batch_size=8, print_every_steps=1, lr=0.01, schedule="cosine", warmup_epochs=0.5, clip_norm=1.0
@@ -96,6 +100,47 @@ def test_micro_batches_give_the_gradients_of_the_whole(tmp_path: Path) -> None:
         means = stepper.forward_backward(list(zip(points.chunk(parts), labels.chunk(parts), strict=True)))
         gradients.append([p.grad.clone() for p in stepper.objective.parameters()] + [means["loss"]])
     torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_a_smaller_micro_batch_counts_by_its_rows(tmp_path: Path) -> None:
+    points, labels = torch.randn(16, 1, 4, 4), torch.arange(16) % 2
+    gradients = []
+    for rows in ([16], [10, 6]):
+        stepper = trainer(tmp_path, SMALL, dropout=0.0).stepper
+        stepper.objective.eval()
+        parts = list(zip(points.split(rows), labels.split(rows), strict=True))
+        means = stepper.forward_backward(parts, rows)
+        gradients.append([p.grad.clone() for p in stepper.objective.parameters()] + [means["loss"], means["mean"]])
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+@pytest.mark.parametrize(("accumulate", "steps"), [(2, 3), (4, 2), (8, 1)])
+def test_the_last_step_of_an_epoch_has_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accumulate: int, steps: int
+) -> None:
+    """Without drop_last: 48 rows in batches of 10 are five, and all are trained on and counted."""
+    plain, seen = Points.__getitem__, []
+
+    def noted(self: Points, draw: Any) -> Any:
+        seen.append(draw.row)
+        return plain(self, draw)
+
+    monkeypatch.setattr(Points, "__getitem__", noted)
+    settings = replace(SMALL, epochs=2, batch_size=10, accumulate=accumulate, drop_last=False)
+    result = trainer(tmp_path / "whole", settings).run()
+    assert (result.steps, result.samples) == (2 * steps, 96) and sorted(seen) == sorted(2 * list(range(48)))
+    for stop in (steps, 0):
+        last = trainer(tmp_path / "parts", replace(settings, max_steps=stop)).run()
+    assert last.samples == 48 and losses(tmp_path / "parts") == losses(tmp_path / "whole")
+
+
+def test_a_rest_too_small_to_train_on_is_left_out() -> None:
+    """A norm of one row has nothing to go by."""
+    for rows, world, wanted in ((33, 1, [16, 16]), (34, 1, [16, 16, 2]), (35, 2, [16]), (36, 2, [16, 2])):
+        for rank in range(world):
+            order = Shuffled(rows, 3, least=2)
+            batches = RankBatches(order, 3, 16, Position(), rank, world, drop_last=False)
+            assert [len(batch) for batch in batches] == list(batches.sizes()) == wanted
 
 
 def test_a_line_of_progress_has_its_form(tmp_path: Path) -> None:
@@ -247,6 +292,38 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
 
 
+def test_a_stop_does_not_wait_for_the_evaluations_that_are_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made up for once, the heavy one too. Nor does one that comes at once when the training goes on."""
+    settings = replace(SMALL, checkpoint_every_epochs=0, heavy_every_epochs=1.0)
+    sample, evaluate, now = Points.__getitem__, Toy.evaluate, signal.getsignal(signal.SIGTERM)
+    seen: list[Any] = []
+    evaluated: list[tuple[int, bool]] = []
+
+    def killed_at_the_48th(self: Points, draw: Any) -> Any:
+        seen.append(draw)
+        if len(seen) == 48:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return sample(self, draw)
+
+    def noted(self: Toy, heavy: bool) -> dict[str, float]:
+        evaluated.append((made.position.step, heavy))
+        return evaluate(self, heavy)
+
+    monkeypatch.setattr(Points, "__getitem__", killed_at_the_48th)
+    monkeypatch.setattr(Toy, "evaluate", noted)
+    made = trainer(tmp_path, settings)
+    with pytest.raises(WorkloadError, match="Stopped by SIGTERM after step 6"):
+        made.run()
+    made = trainer(tmp_path, settings)
+    made._stop._came = signal.SIGTERM
+    with pytest.raises(WorkloadError, match="Stopped by SIGTERM after step 6"):
+        made.run()
+    assert evaluated == [] and signal.getsignal(signal.SIGTERM) is now
+    made = trainer(tmp_path, settings)
+    made.run()
+    assert evaluated == [(step, heavy) for step in (6, 12, 18) for heavy in (False, True)]
+
+
 def test_a_second_ctrl_c_stops_at_once(ctrl_c: None, capfd: pytest.CaptureFixture[str]) -> None:
     with StopSignal() as stop, pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
@@ -296,6 +373,28 @@ def test_a_full_memory_lowers_the_batch_and_no_row_is_lost_or_read_twice(tmp_pat
     assert made.run().steps == 12  # 16 + 12 + 8 + 4 + 8 x 1 rows
     assert any("batch 16 becomes 12" in line for line in made.lines)
     assert sorted(seen) == list(range(48))
+
+
+def test_the_memory_of_an_evaluation_lowers_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor hides what the training took before it."""
+    for trained, wanted in ((0.5, [8] * 6), (0.97, [8] * 3 + [4] * 6)):
+        peak = [trained]
+
+        def evaluate(self: Toy, heavy: bool, peak: list[float] = peak) -> dict[str, float]:
+            peak[0] = 0.97 if peak[0] < 0.9 else 0.1
+            return {"light": 0.0}
+
+        monkeypatch.setattr(Toy, "evaluate", evaluate)
+        monkeypatch.setattr(loop, "forget_peak", lambda device, peak=peak: peak.__setitem__(0, 0.5))
+        cadence = {"evaluate_every_epochs": 0.5, "memory_check_every_steps": 3, "epochs": 1}
+        made = trainer(tmp_path / str(trained), replace(SMALL, **cadence))
+        made.memory = lambda device, peak=peak: peak[0]
+        sizes: list[int] = []
+        step = made.stepper.forward_backward
+        made.stepper.forward_backward = lambda batches, *rows, step=step, sizes=sizes: (
+            sizes.append(len(batches[0][1])), step(batches, *rows))[1]  # fmt: skip
+        made.run()
+        assert sizes == wanted
 
 
 def test_lowering_is_by_4_to_8() -> None:
@@ -374,6 +473,17 @@ def test_the_search_leaves_the_model_as_it_was(tmp_path: Path) -> None:
     assert torch.equal(random, torch.get_rng_state())
 
 
+def test_the_cosine_ends_at_its_least_rate_where_the_rate_follows_the_samples(tmp_path: Path) -> None:
+    settings = replace(SMALL, lr_for_samples=64, lr_min=0.001)
+    made = trainer(tmp_path, settings)
+    made.run()
+    assert made.stepper.schedule.get_last_lr()[0] == pytest.approx(0.001)
+    said = "lr_min=0.002 is above lr=0.00125, which is 0.01 for 64 samples a step, and a step has 8."
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        trainer(tmp_path, replace(settings, lr_min=0.002))
+    trainer(tmp_path, replace(settings, lr_min=0.02, lr_for_samples=2))
+
+
 def test_the_search_keeps_to_what_the_loss_takes(tmp_path: Path) -> None:
     made = trainer(tmp_path, SMALL)
     made.task.batch_most = 20
@@ -393,6 +503,35 @@ def test_the_search_forgets_the_peak_of_what_failed(tmp_path: Path, monkeypatch:
     made = trainer(tmp_path, SMALL)
     find_batch_size(made.task, replace(SMALL, batch_size=2), made.context, memory)
     assert seen[-4:] == ["forgotten", "forgotten", "tried", "forgotten"], "of each step, and once more at the end"
+
+
+def test_a_resume_goes_on_with_the_batch_that_the_search_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another answer would bend the schedule. Without a checkpoint there is nothing to go on with."""
+    settings, answers = replace(SMALL, search_batch_size=True), iter((8, 8, 12))
+
+    def build(settings: EngineSettings, context: Context) -> Toy:
+        objective = Objective(0.3)
+        return Toy(objective, Points(), Shuffled(48, settings.seed), [objective.stage])
+
+    def run(out: Path, **change: Any) -> list[float]:
+        with session.opened(Request("toy", out), replace(settings, **change), lambda line: None) as made:
+            made.run()
+        rows = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
+        return [row["lr"] for row in rows if "lr" in row]
+
+    def batch_of(out: Path) -> int:
+        return int(json.loads((out / "settings.json").read_text())["batch_size"])
+
+    monkeypatch.setattr(session, "find_workload", lambda name: SimpleNamespace(build=build))
+    monkeypatch.setattr(session, "find_batch_size", lambda *asked: next(answers))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    wanted = run(whole)
+    run(parts, max_steps=4)
+    assert run(parts) == wanted and len(wanted) == 18 and batch_of(parts) == 8
+    for checkpoint in parts.glob("checkpoint*"):
+        checkpoint.unlink()
+    run(parts)
+    assert batch_of(parts) == 12
 
 
 def test_activation_checkpointing_wraps_a_stage_once(tmp_path: Path) -> None:
@@ -420,6 +559,16 @@ def test_a_resume_with_other_settings_is_refused(tmp_path: Path, change: dict[st
         trainer(tmp_path, replace(SMALL, **change)).run()
     assert (tmp_path / "settings.json").read_bytes() == kept
     trainer(tmp_path, replace(SMALL, epochs=1)).run()
+
+
+@pytest.mark.parametrize(("before", "now"), [("single", "fused"), ("fused", "single"), ("auto", "foreach")])
+def test_a_resume_updates_in_the_loop_that_is_asked_for(tmp_path: Path, before: Any, now: Any) -> None:
+    trainer(tmp_path, replace(SMALL, optimizer_loop=before, max_steps=2)).run()
+    made = trainer(tmp_path, replace(SMALL, optimizer_loop=now, lr=0.01))
+    asked = [{key: group[key] for key in ("foreach", "fused")} for group in made.stepper.optimizer.param_groups]
+    assert made.run().steps == 18
+    found = [{key: group[key] for key in ("foreach", "fused")} for group in made.stepper.optimizer.param_groups]
+    assert found == asked and asked[0][now if now != "single" else "fused"] is (now != "single")
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -488,6 +637,24 @@ def test_what_ends_a_training_in_an_evaluation_costs_no_step(
         for text in ((tmp_path / name / "metrics.jsonl").read_text() for name in ("whole", "cut"))
     )
     assert cut == whole
+
+
+def test_what_a_task_keeps_of_an_evaluation_that_the_end_alone_asks_for_is_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was stopped early and went on, or was started again when done, keeps what the whole run keeps."""
+    plain = Toy.evaluate
+
+    def counted(self: Toy, heavy: bool) -> dict[str, float]:
+        self.objective.looks += 1
+        return plain(self, heavy)
+
+    monkeypatch.setattr(Toy, "evaluate", counted)
+    for stop, looks in ((4, 0), (4, 0), (0, 3), (0, 3)):
+        made = trainer(tmp_path, replace(SMALL, max_steps=stop))
+        made.task.objective.looks = torch.nn.Parameter(torch.zeros(1), requires_grad=False)
+        assert "light" in made.run().metrics
+        assert load(tmp_path, print)["objective"]["looks"].item() == looks  # type: ignore[index]
 
 
 def test_a_broken_checkpoint_does_not_push_out_the_one_before(tmp_path: Path) -> None:

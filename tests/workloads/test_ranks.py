@@ -23,14 +23,19 @@ HERE = Path(__file__).parent
 
 
 def two_ranks(out: Path, max_steps: int = 0, bad_row: int = -1) -> str:
-    """The toy's output. Its ranks are started as torchrun does, without the process that watches over them."""
+    """The toy's output."""
+    return started("ddp_toy.py", str(out), str(max_steps), str(bad_row))
+
+
+def started(script: str, *arguments: str) -> str:
+    """The output of two ranks, started as torchrun does, without the process that watches over them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     source = HERE.parents[1] / "src"
     common = {"PYTHONPATH": f"{source}{os.pathsep}{HERE}", "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2",
               "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # fmt: skip
-    command = [sys.executable, str(HERE / "ddp_toy.py"), str(out), str(max_steps), str(bad_row)]
+    command = [sys.executable, str(HERE / script), *arguments]
     ranks = [
         subprocess.Popen(command, env={**os.environ, **common, "RANK": str(k), "LOCAL_RANK": str(k)}, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -55,6 +60,11 @@ def test_two_ranks(tmp_path: Path) -> None:
 def test_ranks_are_evaluated_with_the_same_statistics(tmp_path: Path) -> None:
     """Each has seen its own last batch."""
     two_ranks(tmp_path, max_steps=2)
+
+
+def test_the_search_of_all_ranks_tries_the_same_batches() -> None:
+    """Also where memory runs out on one of them alone, in a step whose loss all ranks compute together."""
+    assert "found 18, then 6 rows, 3.0 a rank" in started("search_ranks.py")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])

@@ -132,6 +132,14 @@ def test_the_end_of_the_cosine_and_the_moments_of_adam() -> None:
         assert group["betas"] == (0.8, 0.9) and group["amsgrad"]
 
 
+def test_steps_of_the_rate_are_off_at_zero() -> None:
+    s = EngineSettings(schedule="step", decay=0.5, decay_every_epochs=2.0)
+    assert [lr_factor(s, 10)(step) for step in (19, 20, 45)] == [1, 0.5, 0.25]
+    off = replace(s, decay_every_epochs=0.0)
+    off.check()
+    assert [lr_factor(off, 10)(step) for step in (0, 50)] == [1, 1]
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("machine", [P100, A100, CPU])
 def test_profiles_ask_every_machine_for_what_it_has(profile: str, machine: Machine) -> None:
@@ -163,6 +171,11 @@ def test_profiles_ask_every_machine_for_what_it_has(profile: str, machine: Machi
         (SpeakerSettings, {"rooms": -1}, "rooms=-1 is negative"),
         (TinySettings, {"dropout": 2.0}, "dropout=2.0 is not from 0 to below 1"),
         (FaceSettings, {"photos_per_identity": -1}, "photos_per_identity=-1 is negative"),
+        (FaceSettings, {"batch_size": 1}, "batch_size=1: the norm of the embeddings takes two photos at least"),
+        (EngineSettings, {"decay_every_epochs": -1.0}, "decay_every_epochs=-1.0 is negative. 0 is off"),
+        (EngineSettings, {"persistent_workers": True}, "Set workers=1 or more, or persistent_workers=false."),
+        (EngineSettings, {"lr_min": 0.1, "lr": 0.01}, "lr_min=0.1 is above lr=0.01"),
+        (EngineSettings, {"lr_min": -0.1, "lr_for_samples": 8}, "lr_min=-0.1 is negative"),
     ],
 )
 def test_values_that_no_training_can_have(kind: type[EngineSettings], change: dict[str, Any], said: str) -> None:

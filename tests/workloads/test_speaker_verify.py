@@ -81,6 +81,7 @@ def test_presets_fit_their_machines(machine: Machine) -> None:
     assert isinstance(slow, SpeakerSettings) and isinstance(fast, SpeakerSettings)
     assert (slow.eval_files, fast.eval_files) == (1, 8)
     assert fast.workers == machine.packed_workers and fast.batch_size == (200 if machine.gpu else 100)
+    assert fast.lr == slow.lr and "a batch of 200 on a GPU, at the learning rate of 100" in PRESETS["fast"].why
 
 
 def test_one_file_at_a_time_and_batched_evaluation_give_the_same_scores(made: Path, tmp_path: Path) -> None:
@@ -197,6 +198,23 @@ def test_a_cut_file_stops_the_training_or_is_quarantined(
     assert "made003/00004.wav: is cut short" in capsys.readouterr().err
     assert train.main([*command, "--quarantine"]) == 0
     assert (tmp_path / "run/quarantine.txt").read_text() == f"{cut}\tis cut short.\n"
+
+
+def test_a_training_list_of_which_one_speaker_is_left_is_named(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a wrong wav_folder nothing can be read."""
+    command = ["speaker_verify", "--data", str(made), "--out", str(tmp_path / "run"), "--quarantine", *TINY]
+    values = ["--set", "wav_folder=nowhere", "--set", "trial_folder=wav", "--set", "augment=none"]
+    assert train.main([*command, *values]) == 1
+    error = capsys.readouterr().err
+    said = r"nowhere/made000/\d+\.wav and \d+ other files cannot be read\. What is left: has 0 speakers"
+    assert re.search(said, error)
+    assert "quarantine.txt" in error
+    utterances = read_train_list(made / "train_list.txt", made / "wav")
+    bad = {path for path, label in zip(utterances.paths, utterances.labels, strict=True) if label}
+    with pytest.raises(DataError, match="has 1 speaker"):
+        utterances.without(bad)
 
 
 @pytest.mark.parametrize("augment", ["batch", "sample"])

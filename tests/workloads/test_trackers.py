@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from toy import losses, trainer
+from toy import Toy, losses, trainer
 
 from hotlap_workloads.engine import trackers
 from hotlap_workloads.engine.ranks import Ranks
@@ -57,6 +58,75 @@ def test_mlflow_file_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["checkpoint.pt"]
 
 
+def killed_and_gone_on_with(out: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is killed at its fifth step, two points after its checkpoint, and goes on; and one that is done."""
+    settings = replace(SMALL, trackers=(name,), epochs=2, track_every_steps=1, checkpoint_every_epochs=0.5)  # type: ignore[arg-type]
+    plain = Toy.evaluate
+
+    def killed(self: Toy, heavy: bool) -> dict[str, float]:
+        if made.position.step == 5:
+            raise KeyboardInterrupt
+        return plain(self, heavy)
+
+    made = trainer(out, replace(settings, evaluate_every_epochs=5 / 6))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Toy, "evaluate", killed)
+        made.run()
+    with open(out / "metrics.jsonl", "a") as file:
+        file.write('{"step": 5, "lo')  # a line that was cut short
+    for steps in (8, 12):
+        trainer(out, replace(settings, max_steps=steps, evaluate_every_epochs=0)).run()
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "loss" in row] == [2, 4, 6, 8, 10, 12]
+
+
+def test_a_run_that_goes_on_has_every_point_once_in_tensorboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    killed_and_gone_on_with(tmp_path, "tensorboard", monkeypatch)
+    read = EventAccumulator(str(tmp_path / "tensorboard"))
+    read.Reload()
+    assert [event.step for event in read.Scalars("loss")] == list(range(1, 13))
+
+
+def test_a_run_that_goes_on_is_one_run_of_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that begins anew in the same folder is another."""
+    pytest.importorskip("mlflow")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    from mlflow.tracking import MlflowClient
+
+    killed_and_gone_on_with(tmp_path, "mlflow", monkeypatch)
+    client = MlflowClient((tmp_path / "mlruns").as_uri())
+    experiment = client.get_experiment_by_name("hotlap_workloads").experiment_id
+    (run,) = client.search_runs([experiment])
+    assert [point.step for point in client.get_metric_history(run.info.run_id, "loss")] == list(range(1, 13))
+    assert run.info.status == "FINISHED"
+    for file in tmp_path.glob("checkpoint*"):
+        file.unlink()
+    trainer(tmp_path, replace(SMALL, trackers=("mlflow",))).run()
+    assert len(client.search_runs([experiment])) == 2
+    for found in client.search_runs([experiment]):
+        client.delete_run(found.info.run_id)
+    trainer(tmp_path, replace(SMALL, epochs=2, trackers=("mlflow",))).run()
+    assert len(client.search_runs([experiment])) == 1, "one that is gone is not gone on with"
+
+
+def test_wandb_is_told_which_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str | None, str | None]] = []
+
+    def init(**how: Any) -> SimpleNamespace:
+        asked.append((how["id"], how["resume"]))
+        return SimpleNamespace(id="abc", log=lambda values, step: None, finish=lambda exit_code: None)
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))  # type: ignore[arg-type]
+    for steps in (2, 4):
+        trainer(tmp_path, replace(SMALL, trackers=("wandb",), max_steps=steps)).run()
+    assert asked == [(None, None), ("abc", "allow")]
+
+
 @pytest.mark.parametrize("name", ["wandb", "mlflow", "tensorboard"])
 def test_a_tracker_that_is_not_installed(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = {"wandb": "wandb", "mlflow": "mlflow.tracking", "tensorboard": "torch.utils.tensorboard"}[name]
@@ -93,6 +163,8 @@ def test_settings_are_kept_with_the_run(tmp_path: Path) -> None:
 
 class Kept:
     """A tracker that keeps what it is told."""
+
+    id = ""
 
     def __init__(self, *how: object) -> None:
         self.points: dict[int, dict[str, float]] = {}
@@ -140,10 +212,39 @@ def test_a_failed_training_is_a_failed_run(tmp_path: Path, told: list[Kept]) -> 
     assert [one.failed for one in told] == [False, True]
 
 
+@pytest.mark.parametrize("how", ["log", "artefact", "close"])
+def test_a_tracker_that_fails_costs_no_training(tmp_path: Path, told: list[Kept], how: str) -> None:
+    """It is left out, said once, and the others are told on."""
+    plain, calls = getattr(Kept, how), []
+
+    def failing(self: Kept, *what: Any) -> None:
+        plain(self, *what)
+        if self is told[0] and (how != "log" or what[0] >= 4):
+            calls.append(what)
+            raise OSError("no route to host")
+
+    settings = replace(SMALL, trackers=("mlflow", "wandb"), epochs=2, track_model=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(trackers._KINDS, "wandb", Kept)
+        patch.setattr(Kept, how, failing)
+        made = trainer(tmp_path, settings)
+        assert made.run().steps == 12
+    (said,) = (line for line in made.lines if "tracker" in line)
+    assert said.startswith("The tracker mlflow failed and is told no more (OSError: no route to host); metrics.jsonl")
+    assert len(calls) == 1 and told[1].failed is False and 12 in told[1].points
+    assert sorted(losses(tmp_path)) == [2, 4, 6, 8, 10, 12]
+
+
+def test_a_disk_that_is_full_for_a_line_is_told(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
+    with pytest.raises(WorkloadError, match=r"cannot be written: No space left .*\. Make room; the same command"):
+        trainer(tmp_path, SMALL).run()
+
+
 def test_mlflow_and_wandb_are_told_of_the_failure() -> None:
     said: list[object] = []
     flow, bees = trackers.MLflow.__new__(trackers.MLflow), trackers.WandB.__new__(trackers.WandB)
-    flow._id, flow._client = "id", SimpleNamespace(set_terminated=lambda *how: said.append(how))
+    flow.id, flow._client = "id", SimpleNamespace(set_terminated=lambda *how: said.append(how))
     bees._run = SimpleNamespace(finish=lambda exit_code: said.append(exit_code))
     for failed in (True, False):
         flow.close(failed)

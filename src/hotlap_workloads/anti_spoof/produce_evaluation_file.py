@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -20,7 +21,7 @@ from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.anti_spoof.workload import SpoofTask
 from hotlap_workloads.engine.overrides import parse_pairs
 from hotlap_workloads.errors import WorkloadError, ended
-from hotlap_workloads.session import Request, opened, settings_of_run
+from hotlap_workloads.session import Request, data_of_run, opened, settings_of_run
 
 __all__ = ["main", "write_scores"]
 
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Write lines `UTT SRC KEY SCORE` with the scores of a run's model.",
     )
     parser.add_argument("--out", type=Path, required=True, help="the run's folder, with its checkpoint")
-    parser.add_argument("--data", type=Path, help="the data set's folder; without it, the set that training made")
+    parser.add_argument("--data", type=Path, help="the data set's folder; without it, what the run was trained on")
     parser.add_argument("--part", choices=("eval", "dev"), default="eval", help="which recordings (default eval)")
     parser.add_argument("--file", type=Path, help="where to write (default: eval_output in the run's folder)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting of the run")
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def produced(args: argparse.Namespace) -> int:
     values = parse_pairs(args.set)
     request = Request("anti_spoof", args.out, values=values, data=args.data, quarantine=args.quarantine)
+    request = replace(request, data=data_of_run(request))
     settings = cast(SpoofSettings, settings_of_run(request))
     with opened(request, settings, lambda line: print(line, file=sys.stderr)) as trainer:
         task = cast(SpoofTask, trainer.task)

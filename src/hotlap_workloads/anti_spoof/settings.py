@@ -45,7 +45,8 @@ class SpoofSettings(EngineSettings):
     """Weights of spoofed and bona fide samples in the loss: there is far more of the first."""
     swa: bool = False
     """Also keep the mean of the weights at all evaluations that were the best so far (stochastic weight averaging,
-    Izmailov et al. 2018). The heavy evaluation measures it too, and the evaluation file is made with it."""
+    Izmailov et al. 2018). The heavy evaluation measures it too, and the evaluation file is made with it. An evaluation
+    that is not due but comes with the end is not among them: a run that goes on keeps what one without a stop keeps."""
 
     # --- data
     samples: int = 64_600
@@ -81,6 +82,8 @@ class SpoofSettings(EngineSettings):
             raise SettingsError(f"class_weights={self.class_weights} are not two numbers above 0.")
         if self.freq_mask and not 1 <= self.freq_mask_most <= self.features:
             raise SettingsError(f"freq_mask_most={self.freq_mask_most} is not from 1 to all {self.features} bands.")
+        if self.swa and not self.evaluate_every_epochs:
+            raise SettingsError("swa=true keeps the weights of evaluations, and evaluate_every_epochs=0 has none.")
         if self.database and self.stage_to:
             raise SettingsError("stage_to copies what --data names, and database is set.", "Use --data alone.")
 

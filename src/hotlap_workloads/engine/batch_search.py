@@ -12,6 +12,7 @@ from hotlap_workloads.engine import random_state
 from hotlap_workloads.engine.loader import collated
 from hotlap_workloads.engine.memory import forget_peak, largest_batch, used_frac
 from hotlap_workloads.engine.order import Draw
+from hotlap_workloads.engine.ranks import Ranks, alone
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import Stepper
 from hotlap_workloads.engine.task import Context, Task
@@ -25,20 +26,23 @@ def find_batch_size(
     context: Context,
     memory: Callable[[torch.device], float | None] = used_frac,
 ) -> int:
-    """The batch size that all ranks can train with. ``memory`` reads the share of the device in use."""
+    """The batch size that all ranks can train with, which try each size together, whoever runs out of memory.
+
+    ``memory`` reads the share of the device in use.
+    """
     weights = copy.deepcopy(task.objective.state_dict())
     random = random_state.snapshot()
     most = settings.search_most or len(task.train_set)
     if limit := getattr(task, "batch_most", 0):
         most = min(most, limit)
-    attempt = _attempts(task, settings, context, memory)
+    attempt = _agreed(_attempts(task, settings, context, memory), context.ranks)
     found = largest_batch(settings.batch_size, attempt, settings.memory_ceiling_frac, most, task.order.grain)
     del attempt
     gc.collect()  # the schedule and its optimiser hold each other
     forget_peak(context.device)  # of attempts that failed: the guard would lower the batch for it
     task.objective.load_state_dict(weights)
     random_state.restore(random)
-    return min(context.ranks.gather(found))
+    return found
 
 
 def _attempts(
@@ -60,6 +64,18 @@ def _attempts(
         return memory(context.device)
 
     return attempt
+
+
+def _agreed(attempt: Callable[[int], float | None], ranks: Ranks) -> Callable[[int], float | None]:
+    """The same of all ranks: the most memory that any took, None where it ran out on any."""
+
+    def agreed(batch_size: int) -> float | None:
+        with alone():  # one that runs out of memory in the midst of a step would leave the others waiting
+            mine = attempt(batch_size)
+        shares = [share for share in ranks.gather(mine) if share is not None]
+        return max(shares) if len(shares) == ranks.world else None
+
+    return agreed
 
 
 def load(task: Task, batch_size: int) -> object:

@@ -36,6 +36,11 @@ class Cadences:
             cleanup=settings.cleanup_every_steps,
         )
 
+    @property
+    def evaluations(self) -> tuple[tuple[bool, int], ...]:
+        """Whether it is the heavy one, and the steps between two; in the order in which they are done."""
+        return (False, self.evaluate), (True, self.heavy)
+
     @staticmethod
     def due(every: int, step: int) -> bool:
         return every > 0 and step % every == 0

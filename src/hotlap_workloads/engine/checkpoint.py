@@ -13,7 +13,7 @@ import torch
 
 from hotlap_workloads.errors import WorkloadError, first_line
 
-__all__ = ["CURRENT", "PREVIOUS", "Saver", "fits", "load"]
+__all__ = ["CURRENT", "PREVIOUS", "Saver", "fits", "is_there", "load", "load_weights"]
 
 CURRENT = "checkpoint.pt"
 PREVIOUS = "checkpoint.previous.pt"
@@ -75,6 +75,11 @@ def write(folder: Path, state: dict[str, Any]) -> None:
     os.replace(new, current)
 
 
+def is_there(folder: Path) -> bool:
+    """Whether the folder holds one, readable or not."""
+    return any((folder / name).exists() for name in (CURRENT, NEW, PREVIOUS))
+
+
 def load(folder: Path, say: Callable[[str], None], set_aside: bool = False) -> dict[str, Any] | None:
     """The newest checkpoint that can be read, None where there is none. Says so when it is not the last one.
 
@@ -99,6 +104,14 @@ def load(folder: Path, say: Callable[[str], None], set_aside: bool = False) -> d
     if broken:
         raise WorkloadError(f"No checkpoint can be read: {'; '.join(broken)}.", "Delete them to start anew.")
     return None
+
+
+def load_weights(folder: Path, module: torch.nn.Module, say: Callable[[str], None]) -> None:
+    """Give the module the weights of the run's last checkpoint. Raises WorkloadError where there is none that fits."""
+    if (state := load(folder, say)) is None:
+        raise WorkloadError(f"{folder} holds no checkpoint.", "Train first.")
+    fits(state["objective"], module.state_dict(), folder)
+    module.load_state_dict(state["objective"])
 
 
 def _read(path: Path) -> dict[str, Any] | str:

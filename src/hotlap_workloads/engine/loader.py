@@ -89,6 +89,20 @@ class Feeder:
         count = 0 if self._settings.workers else self._settings.batches_ahead
         return ahead(batches, count, self._device) if count else batches
 
+    def steps(self, position: Position, batch_size: int) -> Iterator[tuple[list[Any], list[int]]]:
+        """The same, as the micro-batches of each step with how many rows they have; the last step may have fewer."""
+        sizes = self.batches(position, batch_size).sizes()
+        micro_batches: list[Any] = []
+        rows: list[int] = []
+        for micro_batch, size in zip(self.open(position, batch_size), sizes, strict=False):
+            micro_batches.append(micro_batch)
+            rows.append(size)
+            if len(rows) == self._settings.accumulate:
+                yield micro_batches, rows
+                micro_batches, rows = [], []
+        if rows and not self._settings.drop_last:
+            yield micro_batches, rows
+
     def _make(self) -> DataLoader[Any]:
         s = self._settings
         return DataLoader(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -11,21 +10,20 @@ import torch
 
 from hotlap_workloads.engine import random_state
 from hotlap_workloads.engine.cadence import Cadences
-from hotlap_workloads.engine.checkpoint import CURRENT, Saver, fits, load
+from hotlap_workloads.engine.checkpoint import CURRENT, Saver, load, load_weights
 from hotlap_workloads.engine.journal import Journal
 from hotlap_workloads.engine.loader import Feeder
 from hotlap_workloads.engine.loss_watch import LossWatch
-from hotlap_workloads.engine.memory import forget_peak, lowered, used_frac
+from hotlap_workloads.engine.memory import clean_up, forget_peak, lowered, used_frac
 from hotlap_workloads.engine.order import Position
 from hotlap_workloads.engine.plan import Plan, make_plan, no_step, worth_compiling
 from hotlap_workloads.engine.profiler import profiler_window
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.engine.state import pack, unpack
-from hotlap_workloads.engine.stepper import Stepper, autocast
+from hotlap_workloads.engine.state import pack, trained_on, unpack
+from hotlap_workloads.engine.stepper import Stepper
 from hotlap_workloads.engine.stop_signal import StopSignal
 from hotlap_workloads.engine.task import Context, Task
 from hotlap_workloads.engine.throughput import Window, progress_line
-from hotlap_workloads.errors import WorkloadError
 
 __all__ = ["Result", "Trainer"]
 
@@ -60,7 +58,8 @@ class Trainer:
         self._saver = Saver(context.out, settings.checkpoint_in_background)
         self._watch = LossWatch(settings.on_nan, context.out, context.ranks, context.device)
         self._shown, self._tracked = Window(), Window()
-        self._result, self._owes_evaluation, self._stop = Result(), False, StopSignal(context.ranks.first)
+        self._result, self._stop, self._took_frac = Result(), StopSignal(context.ranks.first), 0.0
+        self._owed: list[bool] = []
 
     def _plan(self, begin: Position, batch_size: int) -> Plan:
         """Count the steps that come after ``begin``."""
@@ -74,7 +73,8 @@ class Trainer:
         with self._stop:
             self._resume()  # first: a checkpoint of other settings is refused before anything is written
             context = self.context
-            self._journal = Journal(context.out, self._name, self.settings, context.ranks.first, context.say)
+            who, where = (self._name, self.settings), (context.named, self.position.step)
+            self._journal = Journal(context.out, *who, context.ranks.first, context.say, *where)
             failed = True
             try:
                 with profiler_window(self.settings, context) as profiler:
@@ -87,22 +87,20 @@ class Trainer:
 
     def _train(self, profiler: Any) -> None:
         self.stepper.objective.train()
-        if self._owes_evaluation:
-            self._evaluate(heavy=False)
+        self._evaluate_owed()
         while self.position.step < self.total_steps:
             self._epoch(profiler)
-        self._watch.settle()
+        self._save()  # first: what a task keeps of an evaluation that the end alone asks for is no part of the training
         if not self._result.metrics or not Cadences.due(self._due.evaluate, self.position.step):
             self._evaluate(heavy=False)
-        self._save()
         self._saver.wait()
         if self.settings.track_model:
             self._journal.artefact(self.context.out / CURRENT)
 
     def _epoch(self, profiler: Any) -> None:
         """The rest of this epoch."""
-        for micro_batches in self._steps():
-            self._step(micro_batches)
+        for micro_batches, rows in self._steps():
+            self._step(micro_batches, rows)
             if profiler is not None:
                 profiler.step()
             if self._between_steps() or self.position.step >= self.total_steps:
@@ -112,18 +110,13 @@ class Trainer:
             raise no_step(what, self.settings, self.batch_size, self.context.ranks.world)
         self.position.next_epoch()
 
-    def _steps(self) -> Iterator[list[Any]]:
-        group: list[Any] = []
-        for micro_batch in self._feeder.open(self.position, self.batch_size):
-            group.append(micro_batch)
-            if len(group) == self.settings.accumulate:
-                yield group
-                group = []
+    def _steps(self) -> Iterator[tuple[list[Any], list[int]]]:
+        return self._feeder.steps(self.position, self.batch_size)
 
-    def _step(self, micro_batches: list[Any]) -> None:
+    def _step(self, micro_batches: list[Any], rows: list[int]) -> None:
         windows = [self._shown, self._tracked] if self._journal.tracks else [self._shown]
         before = self.stepper.moved() if self.settings.on_nan == "skip" else []
-        means: dict[str, Any] = self.stepper.forward_backward(micro_batches)
+        means: dict[str, Any] = self.stepper.forward_backward(micro_batches, rows)
         if self._watch.must_skip(means["loss"]):
             self.stepper.leave_out(before)
         else:
@@ -134,8 +127,8 @@ class Trainer:
             for window in windows:
                 window.add(means)
         self.position.step += 1
-        self.position.count(self.batch_size, self.settings.accumulate)
-        samples = self.batch_size * self.settings.accumulate * self.context.ranks.world
+        self.position.count(self.batch_size, len(rows))
+        samples = sum(rows) * self.context.ranks.world
         for window in windows:
             window.throughput.add(samples)
         self._result.samples += samples
@@ -147,16 +140,12 @@ class Trainer:
             self._show()
         if self._journal.tracks and due(self._due.track, step):
             self._journal.track(step, self._values(self._tracked))
-        self._owes_evaluation = due(self._due.evaluate, step)
+        self._owed = [heavy for heavy, every in self._due.evaluations if due(every, step)]
         if due(self._due.checkpoint, step):  # first: what ends the training within an evaluation costs no step
             self._save()
-        for heavy, every in ((False, self._due.evaluate), (True, self._due.heavy)):
-            if due(every, step):
-                self._evaluate(heavy)
+        self._evaluate_owed()
         if due(self._due.cleanup, step):
-            gc.collect()
-            if self.context.device.type == "cuda":
-                torch.cuda.empty_cache()
+            clean_up(self.context.device)
         self._stop_if_asked()
         return due(self._due.memory, step) and self._lower_batch()
 
@@ -180,24 +169,24 @@ class Trainer:
 
     def with_checkpoint(self, use: Callable[[], T]) -> T:
         """What ``use`` makes of the model of the run's last checkpoint, in eval and inference mode."""
-        if (state := load(self.context.out, self.context.say)) is None:
-            raise WorkloadError(f"{self.context.out} holds no checkpoint.", "Train first.")
-        fits(state["objective"], self.stepper.objective.state_dict(), self.context.out)
-        self.stepper.objective.load_state_dict(state["objective"])
-        return self._judged(use)
+        load_weights(self.context.out, self.stepper.objective, self.context.say)
+        return self.stepper.judged(use)
 
-    def _judged(self, use: Callable[[], T]) -> T:
-        self.stepper.objective.eval()
-        with torch.inference_mode(), autocast(self.settings, self.context.device):
-            said = use()
-        self.stepper.objective.train()
-        return said
+    def _evaluate_owed(self) -> None:
+        """The evaluations of this step that are not done yet; a stop that is asked for already waits for none."""
+        if self._owed:
+            self._stop_if_asked()
+        for heavy in tuple(self._owed):
+            self._evaluate(heavy)
+            self._owed.remove(heavy)
 
     def _evaluate(self, heavy: bool) -> None:
         self._watch.settle()
+        self._took_frac = self._peak_frac()
         self.context.ranks.share(self.stepper.objective.buffers())  # norms have seen each rank's own last batch
-        metrics = self._judged(lambda: self.task.evaluate(heavy))
-        self._owes_evaluation &= heavy
+        metrics = self.stepper.judged(lambda: self.task.evaluate(heavy))
+        if self._due.memory:
+            forget_peak(self.context.device)
         self._result.metrics.update(metrics)
         self._journal.say(f"Step {self.position.step}  " + "  ".join(f"{k} {v:.4f}" for k, v in metrics.items()))
         self._journal.write(self.position.step, metrics)
@@ -208,14 +197,18 @@ class Trainer:
         if ranks.world > 1 and self.position.step % AGREE_EVERY_STEPS:
             return
         if ranks.any(self._stop.asked, self.context.device):
-            self._save()
+            self._save(stops=True)
             self._saver.wait()
             raise self._stop.stopped(self.position.step)
 
+    def _peak_frac(self) -> float:
+        """The share of the device's memory that training took since the batch was lowered, evaluations left out."""
+        return max(self._took_frac, self.memory(self.context.device) or 0.0)
+
     def _lower_batch(self) -> bool:
         """The guard: a smaller batch once the memory is nearly full. All ranks take the smallest."""
-        used, ceiling, before = self.memory(self.context.device), self.settings.memory_ceiling_frac, self.batch_size
-        mine = before if used is None else lowered(before, used, ceiling, self.task.order.grain)
+        ceiling, before = self.settings.memory_ceiling_frac, self.batch_size
+        mine = lowered(before, self._peak_frac(), ceiling, self.task.order.grain)
         agreed, steps = min(self.context.ranks.gather(mine)), self.total_steps
         if agreed == before:
             return False
@@ -225,26 +218,31 @@ class Trainer:
             f"and the {steps} steps of the training become {self.total_steps}."
         )
         forget_peak(self.context.device)
+        self._took_frac = 0.0
         return True
 
-    def _save(self) -> None:
+    def _save(self, stops: bool = False) -> None:
+        """A checkpoint. Of one that a kill follows, the heavy evaluation is not owed: that may be what brought it."""
         self._watch.settle()
         states = self.context.ranks.gather(random_state.snapshot())
         if self.context.ranks.first:
             sums = [self._shown.state(), self._tracked.state()]
             state = pack(self.stepper, self.position, self._planned_at, self.batch_size, sums, states)
-            self._saver.save(state | {"skipped": self._watch.skipped, "owes_evaluation": self._owes_evaluation})
+            owed = {"owes_evaluation": False in self._owed, "owes_heavy": stops and True in self._owed}
+            data = trained_on(self.task, self.context)
+            self._saver.save(state | {"skipped": self._watch.skipped, "trained_on": data, **owed})
 
     def _resume(self) -> None:
         say = self.context.say
         if (state := load(self.context.out, say, set_aside=self.context.ranks.first)) is None:
             return
-        unpack(state, self.stepper, self.context.out, self.context.ranks.world)
+        unpack(state, self.stepper, self.task, self.context)
         self.position = Position(*state["position"])
         self._plan(Position(*state.get("planned_at", (0, 0, []))), state["batch_size"])
         for window, sums in ((self._shown, state["sums"]), (self._tracked, state.get("tracked", [{}, 0]))):
             window.restore(sums)
         self._watch.skipped = state.get("skipped", 0)
-        self._owes_evaluation = state.get("owes_evaluation", False)
+        owed = {False: "owes_evaluation", True: "owes_heavy"}
+        self._owed = [heavy for heavy, key in owed.items() if state.get(key)]
         random_state.restore(state["random"][self.context.ranks.rank])
         say(f"Going on after step {self.position.step}.")

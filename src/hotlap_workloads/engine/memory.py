@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import torch
 
 from hotlap_workloads.errors import WorkloadError
 
-__all__ = ["forget_peak", "largest_batch", "lowered", "used_frac"]
+__all__ = ["clean_up", "forget_peak", "largest_batch", "lowered", "used_frac"]
 
 MARGIN_FRAC = 0.90
 """Of the largest batch that fitted: later batches may need more (longer samples, fragmentation)."""
@@ -29,6 +30,13 @@ def forget_peak(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
+
+
+def clean_up(device: torch.device) -> None:
+    """Collect garbage, and give cached memory back."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def lowered(batch_size: int, used: float, ceiling: float, grain: int = 1) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from hotlap_workloads.engine.settings import EngineSettings
-from hotlap_workloads.errors import WorkloadError
+from hotlap_workloads.errors import SettingsError, WorkloadError
 
 __all__ = ["for_global_batch", "load_optimizer", "lr_factor", "make_optimizer"]
 
@@ -41,18 +41,25 @@ def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.opti
 
 
 def for_global_batch(settings: EngineSettings, world: int) -> EngineSettings:
-    """The settings with ``lr`` in proportion to the samples of a step of all ranks, where ``lr_for_samples`` is set."""
+    """The settings with ``lr`` in proportion to the samples of a step of all ranks, where ``lr_for_samples`` is set.
+
+    Raises SettingsError where that is below ``lr_min``.
+    """
     if not settings.lr_for_samples:
         return settings
     samples = settings.batch_size * settings.accumulate * world
-    return replace(settings, lr=settings.lr * samples / settings.lr_for_samples)
+    scaled = replace(settings, lr=settings.lr * samples / settings.lr_for_samples)
+    if scaled.lr_min > scaled.lr:
+        meant = f"which is {settings.lr:g} for {settings.lr_for_samples} samples a step, and a step has {samples}."
+        raise SettingsError(f"lr_min={scaled.lr_min:g} is above lr={scaled.lr:g}, {meant}", "Lower lr_min.")
+    return scaled
 
 
 def lr_factor(settings: EngineSettings, steps_per_epoch: int) -> Callable[[float], float]:
     """The learning rate at a step, as a factor of ``lr``: linear warm-up, then constant, cosine, or steps."""
     warmup = round(settings.warmup_epochs * steps_per_epoch)
     total = settings.epochs * steps_per_epoch
-    every = max(1, round(settings.decay_every_epochs * steps_per_epoch))
+    every = max(1, round(settings.decay_every_epochs * steps_per_epoch)) if settings.decay_every_epochs else math.inf
     least = settings.lr_min / settings.lr if settings.lr else 0.0
 
     def factor(step: float) -> float:
@@ -72,10 +79,12 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> N
     """Load, and give each moment the memory order of its parameter.
 
     A fused optimiser on a CPU walks both as flat memory: moments of another order would silently update wrong weights.
+    How the update loops is not the checkpoint's to say: it stays what it is, and moments are put where it wants them.
     Raises WorkloadError where the checkpoint groups the parameters otherwise.
     """
+    loop = {key: optimizer.param_groups[0][key] for key in ("foreach", "fused")}
     try:
-        optimizer.load_state_dict(state)
+        optimizer.load_state_dict({**state, "param_groups": [group | loop for group in state["param_groups"]]})
     except ValueError as err:
         raise WorkloadError(
             f"The checkpoint is of another optimiser: {err}.", "Start anew with another --out."

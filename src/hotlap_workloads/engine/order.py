@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -29,7 +30,11 @@ class Draw(NamedTuple):
 
 
 class Order(Protocol):
-    """The rows of an epoch, and how they are put into batches. ``grain`` rows in a row go to the same rank."""
+    """The rows of an epoch, and how they are put into batches. ``grain`` rows in a row go to the same rank.
+
+    An order may say more: ``least``, the fewest rows that a rank can train on, where that is more than one. A last
+    batch of fewer is left out.
+    """
 
     @property
     def grain(self) -> int: ...
@@ -50,6 +55,7 @@ class Shuffled:
     count: int
     seed: int
     grain: int = 1
+    least: int = 1
 
     def rows(self, epoch: int) -> list[int]:
         order = np.random.default_rng([self.seed, epoch]).permutation(self.count)
@@ -120,9 +126,15 @@ class RankBatches:
             batches = self.order.batches(rows, whole)
         if self.drop_last:
             return [batch for batch in batches if len(batch) == whole]
-        unit = self.world * self.order.grain
+        unit, least = self.world * self.order.grain, self.world * getattr(self.order, "least", 1)
         even = [batch[: len(batch) // unit * unit] for batch in batches]
-        return [batch for batch in even if batch]
+        return [batch for batch in even if len(batch) >= least]
+
+    def sizes(self) -> Iterable[int]:
+        """How many rows each of them has."""
+        if self.drop_last:
+            return itertools.repeat(self.batch_size)
+        return [len(batch) // self.world for batch in self._rest()]
 
     def __iter__(self) -> Iterator[list[Draw]]:
         epoch = self.position.epoch

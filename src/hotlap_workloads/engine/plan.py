@@ -32,7 +32,8 @@ def make_plan(task: Task, settings: EngineSettings, world: int, begin: Position,
     s = settings
 
     def steps(at: Position) -> int:
-        return len(RankBatches(task.order, s.seed, batch_size, at, 0, world, s.drop_last)) // s.accumulate
+        batches = len(RankBatches(task.order, s.seed, batch_size, at, 0, world, s.drop_last))
+        return batches // s.accumulate if s.drop_last else -(-batches // s.accumulate)
 
     epoch_steps = steps(Position())
     if epoch_steps == 0:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import distributed as dist
 
-__all__ = ["Ranks", "joined"]
+__all__ = ["Ranks", "alone", "joined", "together"]
 
 T = TypeVar("T")
 
@@ -79,6 +79,25 @@ class Ranks:
         """Until all ranks are here."""
         if self.world > 1:
             dist.barrier()
+
+
+_alone = False
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Within it each rank computes for itself, and waits for no other in the midst of a step."""
+    global _alone
+    _alone = True
+    try:
+        yield
+    finally:
+        _alone = False
+
+
+def together() -> bool:
+    """Whether a loss that adds up over ranks is of several of them now."""
+    return not _alone and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 @contextmanager

@@ -13,13 +13,13 @@ __all__ = ["EngineSettings", "TrackerName"]
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]
 
 NOT_NEGATIVE = (
-    *("seed", "workers", "eval_workers", "threads", "lr", "momentum", "decay", "decay_every_epochs"),
+    *("seed", "workers", "eval_workers", "threads", "lr", "lr_min", "momentum", "decay"),
     *("search_most", "profile_after_steps", "batches_ahead"),
 )
 OFF_AT_ZERO = (
     *("max_steps", "lr_for_samples", "weight_decay", "warmup_epochs", "clip_norm", "evaluate_every_epochs"),
     *("heavy_every_epochs", "checkpoint_every_epochs", "track_every_steps", "cleanup_every_steps"),
-    *("memory_check_every_steps", "profile_steps"),
+    *("memory_check_every_steps", "profile_steps", "decay_every_epochs"),
 )
 
 
@@ -177,11 +177,14 @@ class EngineSettings:
                 hint = "0 is off." if name in OFF_AT_ZERO else ""
                 raise SettingsError(f"{name}={getattr(self, name)} is negative.", hint)
         if self.persistent_workers and self.workers == 0:
-            raise SettingsError("persistent_workers=true needs loading processes.", "Set workers=1 or more.")
+            raise SettingsError(
+                "persistent_workers=true needs loading processes.",
+                "Set workers=1 or more, or persistent_workers=false.",
+            )
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise SettingsError(f"betas={self.betas} are not two numbers from 0 to below 1.")
-        if not 0 <= self.lr_min <= self.lr:
-            raise SettingsError(f"lr_min={self.lr_min} is not between 0 and lr={self.lr}.")
+        if self.lr_min > self.lr and not self.lr_for_samples:  # else what it is scaled to counts
+            raise SettingsError(f"lr_min={self.lr_min} is above lr={self.lr}.")
         if self.deterministic and self.cudnn_benchmark:
             raise SettingsError("deterministic=true and cudnn_benchmark=true contradict each other.", "Drop one.")
         if not 0 < self.memory_ceiling_frac <= 0.95:

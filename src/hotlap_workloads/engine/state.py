@@ -10,9 +10,10 @@ from hotlap_workloads.engine.optimise import load_optimizer
 from hotlap_workloads.engine.order import Position
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import Stepper
+from hotlap_workloads.engine.task import Context, Task
 from hotlap_workloads.errors import SettingsError
 
-__all__ = ["pack", "unpack"]
+__all__ = ["pack", "trained_on", "unpack"]
 
 KEPT = (
     *("batch_size", "accumulate", "optimizer", "lr", "lr_for_samples", "weight_decay", "momentum", "betas", "amsgrad"),
@@ -49,13 +50,20 @@ def pack(
     }
 
 
-def unpack(state: dict[str, Any], stepper: Stepper, folder: Path, world: int) -> None:
-    """Put weights, moments, schedule and scaler back, in a training on ``world`` ranks.
+def trained_on(task: Task, context: Context) -> dict[str, Any]:
+    """The data by what is cheap to know of them. Steps, batches and classes are those of so many rows."""
+    return {"folder": context.named, "rows": len(task.train_set)}
 
-    Raises WorkloadError for another model's checkpoint, SettingsError for one of another number of ranks, and for
-    settings that differ from those it was made with. Checkpoints of before that do not say what was asked for.
+
+def unpack(state: dict[str, Any], stepper: Stepper, task: Task, context: Context) -> None:
+    """Put weights, moments, schedule and scaler back.
+
+    Raises WorkloadError for another model's checkpoint, SettingsError for one of another number of ranks or of other
+    data, and for settings that differ from those it was made with. Checkpoints of before do not say all of that.
     """
-    _same_ranks(state.get("world", len(state["random"])), world, folder)
+    folder = context.out
+    _same_ranks(state.get("world", len(state["random"])), context.ranks.world, folder)
+    _same_data(state.get("trained_on"), trained_on(task, context), context)
     _same(state.get("asked", {}), _asked(stepper.settings), folder)
     fits(state["objective"], stepper.objective.state_dict(), folder)
     stepper.objective.load_state_dict(state["objective"])
@@ -81,6 +89,22 @@ def _same_ranks(before: int, now: int, folder: Path) -> None:
             f"The checkpoint in {folder} is of a training on {before} ranks, and this one has {now}.",
             f"Go on with {before} ({how}), or begin anew with another --out.",
         )
+
+
+def _same_data(before: dict[str, Any] | None, now: dict[str, Any], context: Context) -> None:
+    """The same data may be at another place. In the same place, quarantine may have left out what is damaged now."""
+    if before is None:
+        return
+    was, here = before["folder"], now["folder"]
+    moved, fewer = was != here, before["rows"] != now["rows"]
+    if (moved and None in (was, here)) or (fewer and (moved or not context.quarantine)):
+        first, then = (f"{one['folder'] or 'data made here'} ({one['rows']} samples)" for one in (before, now))
+        raise SettingsError(
+            f"The checkpoint in {context.out} is of a training on {first}, and this one is on {then}.",
+            "Go on with the same data, or begin anew with another --out.",
+        )
+    if moved:
+        context.say(f"Trained on {was} so far, and on {here} from here on.")
 
 
 def _same(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -18,6 +18,8 @@ from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.task import Task
 
 __all__ = ["Stepper", "autocast"]
+
+T = TypeVar("T")
 
 _TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -43,10 +45,11 @@ class Stepper:
         if settings.activation_checkpointing:
             for stage in task.stages:
                 _recompute(stage, settings.compile)
-        self.optimizer = make_optimizer(self.objective, for_global_batch(settings, ranks.world))
+        scaled = for_global_batch(settings, ranks.world)
+        self.optimizer = make_optimizer(self.objective, scaled)
         self._schedule_steps = settings.epochs * epoch_steps
         self.pace: list[float] = [0, 0, 1]
-        factor = lr_factor(settings, epoch_steps)
+        factor = lr_factor(scaled, epoch_steps)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda n: factor(self._place(n)))
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
         if settings.compile:
@@ -56,9 +59,13 @@ class Stepper:
             ids = [device.index] if device.type == "cuda" else None
             self._run = DistributedDataParallel(self.objective, device_ids=ids)
 
-    def forward_backward(self, micro_batches: Sequence[Any]) -> dict[str, torch.Tensor]:
-        """Gradients of a step; the mean over its micro-batches of what the objective says, still on the device."""
+    def forward_backward(self, micro_batches: Sequence[Any], rows: Sequence[int] = ()) -> dict[str, torch.Tensor]:
+        """Gradients of a step; the mean over its micro-batches of what the objective says, still on the device.
+
+        ``rows`` says how many each has: one of half the rows counts half. Without, all count the same.
+        """
         means: dict[str, torch.Tensor] = {}
+        parts = [sum(rows) / count for count in rows] or [len(micro_batches)] * len(micro_batches)
         for number, micro_batch in enumerate(micro_batches):
             last = number == len(micro_batches) - 1
             alone = isinstance(self._run, DistributedDataParallel) and not last
@@ -66,9 +73,9 @@ class Stepper:
                 batch = to_device(micro_batch, self.device, self.settings.non_blocking)
                 with autocast(self.settings, self.device):
                     said = self._run(batch)
-                self.scaler.scale(said["loss"] / len(micro_batches)).backward()
+                self.scaler.scale(said["loss"] / parts[number]).backward()
             for name, value in said.items():
-                means[name] = means.get(name, 0) + value.detach() / len(micro_batches)
+                means[name] = means.get(name, 0) + value.detach() / parts[number]
         return means
 
     def update(self) -> None:
@@ -98,6 +105,14 @@ class Stepper:
     def forget(self) -> None:
         """Zero-grad."""
         self.optimizer.zero_grad(set_to_none=self.settings.zero_grad_to_none)
+
+    def judged(self, use: Callable[[], T]) -> T:
+        """What ``use`` makes of the model as it is, in eval and inference mode."""
+        self.objective.eval()
+        with torch.inference_mode(), autocast(self.settings, self.device):
+            said = use()
+        self.objective.train()
+        return said
 
     def _moves(self) -> Iterator[torch.Tensor]:
         """What forward changes: statistics of norms are buffers, class centres parameters without gradient."""

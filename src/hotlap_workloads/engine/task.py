@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +17,12 @@ from hotlap_workloads.engine.ranks import Ranks
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.parts.writing import writing
 
-__all__ = ["Context", "Preset", "Task", "TrainSet", "Workload"]
+__all__ = ["MADE_DATA", "Context", "Preset", "Task", "TrainSet", "Workload"]
 
 S = TypeVar("S", bound=EngineSettings)
+
+MADE_DATA = "made_data"
+"""Of the run's folder, that of the small set that a training makes itself."""
 
 
 class TrainSet(Protocol):
@@ -31,7 +35,10 @@ class TrainSet(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """Where and with whom a task is built. ``data`` is None when the training makes its own."""
+    """Where and with whom a task is built. ``data`` is None when the training makes its own, or a setting names them.
+
+    ``source`` is the folder that was named, where that is not ``data``: those are a copy, or a setting named it.
+    """
 
     device: torch.device
     out: Path
@@ -39,12 +46,19 @@ class Context:
     ranks: Ranks = field(default_factory=Ranks)
     quarantine: bool = False
     say: Callable[[str], None] = print
+    source: Path | None = None
+
+    @property
+    def named(self) -> str | None:
+        """The data's folder as it was named, from the root; None when the training makes its own."""
+        folder = self.source or self.data
+        return None if folder is None else os.path.abspath(folder)
 
     def data_or_made(self, make: Callable[[Path], object]) -> Path:
         """The data's folder, or that of a small set, which the first rank makes while the others wait."""
         if self.data is not None:
             return self.data
-        folder = self.out / "made_data"
+        folder = self.out / MADE_DATA
         if self.ranks.first:
             with writing(folder, "Remove it, or name another --out."):
                 make(folder)

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from hotlap_workloads.errors import SettingsError
+from hotlap_workloads.parts.writing import writing_into
 
-__all__ = ["Tracker", "open_trackers"]
+__all__ = ["Past", "Tracker", "open_trackers"]
+
+
+IDS = "trackers.json"
+"""In the run's folder: what each tracker calls the run, by which a training that goes on finds it again."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """The step that a training goes on from, 0 where it begins, and what the tracker called its run until then."""
+
+    step: int = 0
+    id: str | None = None
 
 
 class Tracker(Protocol):
-    """Where numbers go while a training runs."""
+    """Where numbers go while a training runs. ``id`` is its own name of the run, empty where it needs none."""
+
+    id: str
 
     def log(self, step: int, values: Mapping[str, float]) -> None: ...
 
@@ -23,17 +41,28 @@ class Tracker(Protocol):
     def close(self, failed: bool) -> None: ...
 
 
-def open_trackers(names: Sequence[str], out: Path, run: str, settings: Mapping[str, Any]) -> list[Tracker]:
+def open_trackers(
+    names: Sequence[str], out: Path, run: str, settings: Mapping[str, Any], after: int = 0
+) -> dict[str, Tracker]:
     """The trackers by name, all writing under ``out``. To be called on rank 0 alone.
 
+    ``after`` is the step that the training goes on from: their runs of before go on, too, where they can.
     SettingsError where one cannot be used: not installed, a server that refuses.
     """
-    return [_opened(name, out, run, settings) for name in names]
+    ids: dict[str, str] = {}
+    with suppress(OSError, ValueError):  # there is none, or one cut short
+        ids = json.loads((out / IDS).read_text(encoding="utf-8")) if after else {}
+    opened = {name: _opened(name, out, run, settings, Past(after, ids.get(name))) for name in names}
+    ids |= {name: tracker.id for name, tracker in opened.items() if tracker.id}
+    if ids or (out / IDS).exists():
+        with writing_into(out, "--out"):
+            (out / IDS).write_text(json.dumps(ids) + "\n", encoding="utf-8")
+    return opened
 
 
-def _opened(name: str, out: Path, run: str, settings: Mapping[str, Any]) -> Tracker:
+def _opened(name: str, out: Path, run: str, settings: Mapping[str, Any], past: Past) -> Tracker:
     try:
-        found: Tracker = _KINDS[name](out, run, settings)
+        found: Tracker = _KINDS[name](out, run, settings, past)
     except SettingsError:
         raise
     except Exception as err:  # each library has errors of its own
@@ -51,12 +80,15 @@ def _library(module: str, package: str) -> Any:
 
 
 class TensorBoard:
-    """Event files in ``out/tensorboard``."""
+    """Event files in ``out/tensorboard``. Points of steps that are trained again are not shown."""
 
-    def __init__(self, out: Path, run: str, settings: Mapping[str, Any]) -> None:
+    id = ""
+
+    def __init__(self, out: Path, run: str, settings: Mapping[str, Any], past: Past) -> None:
         library = _library("torch.utils.tensorboard", "tensorboard")
-        self._writer = library.SummaryWriter(str(out / "tensorboard"))
-        self._writer.add_text("settings", "\n".join(f"    {key}: {value}" for key, value in settings.items()))
+        self._writer = library.SummaryWriter(str(out / "tensorboard"), purge_step=past.step + 1)
+        text = "\n".join(f"    {key}: {value}" for key, value in settings.items())
+        self._writer.add_text("settings", text, past.step)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -72,11 +104,12 @@ class TensorBoard:
 class WandB:
     """A run in ``out/wandb``: offline unless WANDB_MODE says otherwise (``wandb sync`` sends it later)."""
 
-    def __init__(self, out: Path, run: str, settings: Mapping[str, Any]) -> None:
-        library = _library("wandb", "wandb")
-        mode = os.environ.get("WANDB_MODE", "offline")
-        self._library = library
-        self._run = library.init(project="hotlap_workloads", name=run, dir=str(out), config=dict(settings), mode=mode)
+    def __init__(self, out: Path, run: str, settings: Mapping[str, Any], past: Past) -> None:
+        self._library = _library("wandb", "wandb")
+        how = {"config": dict(settings), "mode": os.environ.get("WANDB_MODE", "offline"), "dir": str(out)}
+        again = {"id": past.id, "resume": "allow" if past.id else None}
+        self._run = self._library.init(project="hotlap_workloads", name=run, **how, **again)
+        self.id = str(self._run.id)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._run.log(dict(values), step=step)
@@ -91,17 +124,37 @@ class WandB:
 
 
 class MLflow:
-    """A run in MLFLOW_TRACKING_URI, or in the file store ``out/mlruns``."""
+    """A run in MLFLOW_TRACKING_URI, or in the file store ``out/mlruns``. Its parameters are those it began with."""
 
-    def __init__(self, out: Path, run: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, out: Path, run: str, settings: Mapping[str, Any], past: Past) -> None:
         self._allow_file_store()
         tracking = _library("mlflow.tracking", "mlflow")
         self._client = tracking.MlflowClient(os.environ.get("MLFLOW_TRACKING_URI", (out / "mlruns").resolve().as_uri()))
+        self._last: dict[str, int] = {}
+        self.id = self._gone_on_with(past.id) or self._begun(run, settings)
+
+    def _begun(self, run: str, settings: Mapping[str, Any]) -> str:
         found = self._client.get_experiment_by_name("hotlap_workloads")
         experiment = found.experiment_id if found else self._client.create_experiment("hotlap_workloads")
-        self._id = self._client.create_run(experiment, run_name=run).info.run_id
+        begun = str(self._client.create_run(experiment, run_name=run).info.run_id)
         for key, value in settings.items():
-            self._client.log_param(self._id, key, value)
+            self._client.log_param(begun, key, value)
+        return begun
+
+    def _gone_on_with(self, known: str | None) -> str:
+        """The run of before, empty where it is gone. A point of it cannot be taken back, and is not written twice."""
+        if known is None:
+            return ""
+        try:
+            before = self._client.get_run(known)
+        except _library("mlflow.exceptions", "mlflow").MlflowException:  # of another store
+            return ""
+        if before.info.lifecycle_stage != "active":
+            return ""
+        for name in before.data.metrics:
+            self._last[name] = max(point.step for point in self._client.get_metric_history(known, name))
+        self._client.update_run(known, status="RUNNING")
+        return known
 
     @staticmethod
     def _allow_file_store() -> None:
@@ -110,13 +163,14 @@ class MLflow:
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():
-            self._client.log_metric(self._id, name, value, step=step)
+            if step > self._last.get(name, -1):
+                self._client.log_metric(self.id, name, value, step=step)
 
     def artefact(self, path: Path) -> None:
-        self._client.log_artifact(self._id, str(path))
+        self._client.log_artifact(self.id, str(path))
 
     def close(self, failed: bool) -> None:
-        self._client.set_terminated(self._id, "FAILED" if failed else "FINISHED")
+        self._client.set_terminated(self.id, "FAILED" if failed else "FINISHED")
 
 
 _KINDS: dict[str, Any] = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}

@@ -10,11 +10,13 @@ from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
 from hotlap_workloads.parts.face_heads import Kind
 
-__all__ = ["UNTRAINED", "FaceSettings"]
+__all__ = ["LEAST_PHOTOS", "UNTRAINED", "FaceSettings"]
 
 UNTRAINED = "untrained"
 MARGINS = {"arcface": 0.45, "cosface": 0.35, "adaface": 0.4}
 """As AdaDistill and AdaFace publish them."""
+LEAST_PHOTOS = 2
+"""In a batch of a rank: the embeddings' norm makes nothing of one alone."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class FaceSettings(EngineSettings):
     """Scale of the cosines."""
     margin: float = -1.0
     """Margin; below 0 the published one: 0.45 (ArcFace), 0.35 (CosFace), 0.4 (AdaFace)."""
+    concentration: float = 0.333
+    """AdaFace's h: how far the length of an embedding, which stands for the photo's quality, moves the margin."""
 
     # --- how the teacher runs
     teacher_mode: Literal["plain", "folded"] = "plain"
@@ -88,6 +92,10 @@ class FaceSettings(EngineSettings):
         super().check()
         if self.size < 16:
             raise SettingsError(f"size={self.size} is less than 16: the networks halve it four times.")
+        if self.batch_size < LEAST_PHOTOS:
+            raise SettingsError(f"batch_size={self.batch_size}: the norm of the embeddings takes two photos at least.")
+        if self.concentration < 0:
+            raise SettingsError(f"concentration={self.concentration} is negative.")
         if self.embedding < 1:
             raise SettingsError(f"embedding={self.embedding} is less than 1.")
         for name in ("identities", "photos_per_identity", "middle"):

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.pack import HotlapError, PackSettings, pack
-from hotlap.pack.manifest import MANIFEST, read_manifest
+from hotlap.pack.job import PLAN
+from hotlap.pack.manifest import MANIFEST, read_json, read_manifest
 from hotlap_workloads.engine.quarantine import quarantined
 from hotlap_workloads.engine.task import Context
 from hotlap_workloads.errors import DataError
@@ -78,11 +79,15 @@ def unreadable(all_squares: Iterable[Squares], context: Context) -> set[Path]:
 
 
 def packed(squares: Squares, folder: Path, context: Context) -> Path:
-    """The folder with all squares decoded, made by the first rank unless it is there from the same photos."""
+    """The folder with all squares decoded, made by the first rank unless it is there from the same photos.
+
+    A packing of theirs that was interrupted goes on where it was.
+    """
     fingerprint = squares.fingerprint() if context.ranks.first else ""
     if context.ranks.first and not _is_of(folder, fingerprint):
         context.say(f"Decoding {len(squares)} photos into {folder}, once.")
-        shutil.rmtree(folder, ignore_errors=True)
+        if not _begun_of(folder, fingerprint):
+            shutil.rmtree(folder, ignore_errors=True)
         _pack(_Rows(squares, fingerprint), folder)
     context.ranks.wait()
     return folder
@@ -115,6 +120,14 @@ def _is_of(folder: Path, fingerprint: str) -> bool:
     try:
         return (folder / MANIFEST).exists() and read_manifest(folder).metadata.get("fingerprint") == fingerprint
     except HotlapError:  # damaged: it is made again
+        return False
+
+
+def _begun_of(folder: Path, fingerprint: str) -> bool:
+    """Whether the packer was interrupted there with these photos; those of others it would refuse to go on with."""
+    try:
+        return not (folder / MANIFEST).exists() and read_json(folder / PLAN)["same"][0] == fingerprint
+    except HotlapError:  # nothing was begun, or its notes are damaged
         return False
 
 

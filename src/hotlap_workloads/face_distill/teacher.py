@@ -118,7 +118,7 @@ def _fit_norms(net: IResNet, squares: Squares) -> None:
 
 def _batches(squares: Squares, size: int) -> Iterator[Any]:
     rows = np.linspace(0, len(squares) - 1, min(FITTED_PHOTOS, len(squares))).astype(int).tolist()
-    for begin in range(0, len(rows), size):
+    for begin in range(0, len(rows) - 1, size):  # a last one alone is left out: its norm cannot be told
         yield np.stack([squares(row)[0] for row in rows[begin : begin + size]])
 
 

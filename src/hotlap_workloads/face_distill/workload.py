@@ -27,7 +27,7 @@ from hotlap_workloads.face_distill.found_sets import (
 )
 from hotlap_workloads.face_distill.made_data import make_data
 from hotlap_workloads.face_distill.presets import ALIASES, PRESETS, for_made_data, translated
-from hotlap_workloads.face_distill.settings import FaceSettings
+from hotlap_workloads.face_distill.settings import LEAST_PHOTOS, FaceSettings
 from hotlap_workloads.face_distill.squares import Squares, packed, unreadable
 from hotlap_workloads.face_distill.teacher import Teacher, make_teacher
 from hotlap_workloads.face_distill.teacher_bank import TeacherBank, build_bank
@@ -118,7 +118,7 @@ class FaceDistill:
         teacher = make_teacher(s, squares, context) if s.adaptive else None
         net = _student(s)
         head = (MovedCentres if s.adaptive else FaceHead)(
-            s.kind, s.embedding, squares.photos.identities, s.scale, s.margin_used
+            s.kind, s.embedding, squares.photos.identities, s.scale, s.margin_used, s.concentration
         )
 
         @cache
@@ -136,7 +136,7 @@ class FaceDistill:
         return FaceTask(
             objective=FaceObjective(net, head, teacher),
             train_set=_train_set(s, squares, teacher, context),
-            order=Shuffled(len(squares), s.seed),
+            order=Shuffled(len(squares), s.seed, least=LEAST_PHOTOS),
             stages=list(net.stages),
             collate=as_batch if s.decode == "once" else None,
             embedder=Embedder(net, context, s.eval_batch_size, s.eval_workers, s.decode == "once"),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn import functional as F
 
+from hotlap_workloads.engine.ranks import together
 from hotlap_workloads.parts.margin_heads import additive_angular, additive_cosine
 
 __all__ = ["FaceHead", "Kind", "MovedCentres", "adaptive_margin", "adaptive_weight"]
@@ -44,15 +45,17 @@ def adaptive_margin(cosine: Tensor, quality: Tensor, margin: float) -> Tensor:
 
 
 class FaceHead(nn.Module):
-    """One of the three margins over trained centres."""
+    """One of the three margins over trained centres. ``concentration`` is AdaFace's h."""
 
     norm_mean: Tensor
     norm_deviation: Tensor
 
-    def __init__(self, kind: Kind, dim: int, classes: int, scale: float, margin: float) -> None:
+    def __init__(
+        self, kind: Kind, dim: int, classes: int, scale: float, margin: float, concentration: float = 0.333
+    ) -> None:
         super().__init__()
-        self.kind, self.scale, self.margin = kind, scale, margin
-        self.concentration, self.momentum = 0.333, 0.01  # h and the running means' share (Kim et al. 2022)
+        self.kind, self.scale, self.margin, self.concentration = kind, scale, margin, concentration
+        self.momentum = 0.01  # the running means' share (Kim et al. 2022)
         self.centres = nn.Parameter(torch.empty(classes, dim))
         nn.init.normal_(self.centres, std=0.01)
         if kind == "adaface":
@@ -95,8 +98,10 @@ class MovedCentres(FaceHead):
     checkpoints, and not sent from rank to rank at every step as buffers are.
     """
 
-    def __init__(self, kind: Kind, dim: int, classes: int, scale: float, margin: float) -> None:
-        super().__init__(kind, dim, classes, scale, margin)
+    def __init__(
+        self, kind: Kind, dim: int, classes: int, scale: float, margin: float, concentration: float = 0.333
+    ) -> None:
+        super().__init__(kind, dim, classes, scale, margin, concentration)
         self.centres.requires_grad = False
 
     @torch.no_grad()
@@ -112,17 +117,13 @@ class MovedCentres(FaceHead):
             same = (labels[:, None] == labels).double()  # doubles: TF32 would round the centres
             mean = same @ wanted.double() / same.sum(dim=1, keepdim=True)
             self.centres[labels] = mean.float()
-            first = dist.get_rank() * mine if _several() else 0
+            first = dist.get_rank() * mine if together() else 0
             return weight[first : first + mine]
-
-
-def _several() -> bool:
-    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def _of_all_ranks(*mine: Tensor) -> list[Tensor]:
     """Each tensor with those of the other ranks behind it, in the order of the ranks."""
-    if not _several():
+    if not together():
         return list(mine)
     out = []
     for tensor in mine:

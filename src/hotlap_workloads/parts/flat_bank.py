@@ -24,6 +24,7 @@ from hotlap_workloads.parts.writing import writing
 __all__ = ["FlatBank", "flat_bank"]
 
 T = TypeVar("T", bound=np.generic)
+MANIFEST, VALUES, SHAPES = "files.json", "values.bin", "shapes.npy"
 THREADS = 4
 AT_ONCE = 64
 """Decoded arrays that wait in memory to be written, at most."""
@@ -33,11 +34,14 @@ ROOM = "Make room, or set decode=each_time."
 class FlatBank(Generic[T]):
     """Array number i is ``bank(i)``, without a copy."""
 
-    def __init__(self, folder: Path, kind: type[T]) -> None:
-        self._folder, self._kind = folder, kind
-        self._shapes: NDArray[np.int64] = np.load(folder / "shapes.npy")
+    def __init__(self, folder: Path, kind: type[T], inode: int | None = None) -> None:
+        """``inode`` is that of the file where it is opened again: DataError where there is another one by now."""
+        self._folder, self._kind, self._inode = folder, kind, (folder / VALUES).stat().st_ino
+        if inode not in (None, self._inode):
+            raise DataError(folder, "was made anew by another process, of other files.", "Begin again.")
+        self._shapes: NDArray[np.int64] = np.load(folder / SHAPES)
         self._begins = np.concatenate([[0], np.cumsum(self._shapes.prod(axis=1))])
-        self._values: NDArray[T] = np.asarray(np.memmap(folder / "values.bin", kind, "r"))
+        self._values: NDArray[T] = np.asarray(np.memmap(folder / VALUES, kind, "r"))
 
     def __call__(self, number: int) -> NDArray[T]:
         return self._values[self._begins[number] : self._begins[number + 1]].reshape(self._shapes[number])
@@ -55,9 +59,9 @@ class FlatBank(Generic[T]):
         found: NDArray[T] = np.lib.stride_tricks.sliding_window_view(self._values, length)[begins]
         return found
 
-    def __reduce__(self) -> tuple[type[FlatBank[T]], tuple[Path, type[T]]]:
+    def __reduce__(self) -> tuple[type[FlatBank[T]], tuple[Path, type[T], int]]:
         """A loading process opens the file; the values are not sent to it."""
-        return FlatBank, (self._folder, self._kind)
+        return FlatBank, (self._folder, self._kind, self._inode)
 
 
 def flat_bank(
@@ -73,15 +77,13 @@ def flat_bank(
     ``made`` says what is made of a file, where that can change: a bank of something else is made anew.
     """
     if ranks.first:
-        files = [[str(path), *_stamp(path)] for path in paths]
+        files = [[os.path.abspath(path), *_stamp(path)] for path in paths]
         wanted = json.dumps({"kind": kind.__name__, "made": made, "files": files}).encode()
-        manifest = folder / "files.json"
+        manifest = folder / MANIFEST
         if not (manifest.exists() and manifest.read_bytes() == wanted and _is_whole(folder, len(paths), kind)):
             with writing(folder, ROOM):
-                folder.mkdir(parents=True, exist_ok=True)
-                manifest.unlink(missing_ok=True)
-            _fill(folder, len(paths), read, kind)
-            with writing(folder, ROOM):
+                _remove(folder)
+                _fill(folder, len(paths), read, kind)
                 new = folder / "files.json.new"
                 new.write_bytes(wanted)
                 os.replace(new, manifest)  # last: an interrupted build is begun again
@@ -89,22 +91,38 @@ def flat_bank(
     return FlatBank(folder, kind)
 
 
+def _remove(folder: Path) -> None:
+    """Who reads the bank keeps what it has: its file lives on until then, without a name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (folder / MANIFEST, folder / VALUES, folder / SHAPES, *folder.glob("*.new")):
+        old.unlink(missing_ok=True)
+
+
 def _fill(folder: Path, count: int, read: Callable[[int], NDArray[T]], kind: type[T]) -> None:
+    """Under names of this process's own: two that fill the bank at once do not write into one file."""
     shapes = []
-    with writing(folder, ROOM), open(folder / "values.bin", "wb") as out, ThreadPoolExecutor(THREADS) as pool:
-        for begin in range(0, count, AT_ONCE):
-            for values in pool.map(read, range(begin, min(begin + AT_ONCE, count))):
-                shapes.append(values.shape)
-                out.write(np.ascontiguousarray(values, kind).data)  # tofile's own buffer says nothing of a full disk
-        np.save(folder / "shapes.npy", np.array(shapes, np.int64))
+    new = {name: folder / f"{name}.{os.getpid()}.new" for name in (VALUES, SHAPES)}
+    try:
+        with open(new[VALUES], "xb") as out, ThreadPoolExecutor(THREADS) as pool:
+            for begin in range(0, count, AT_ONCE):
+                for values in pool.map(read, range(begin, min(begin + AT_ONCE, count))):
+                    shapes.append(values.shape)
+                    out.write(np.ascontiguousarray(values, kind).data)  # tofile's buffer says nothing of a full disk
+        with open(new[SHAPES], "xb") as out:
+            np.save(out, np.array(shapes, np.int64))
+        for name, file in new.items():
+            os.replace(file, folder / name)
+    finally:
+        for file in new.values():
+            file.unlink(missing_ok=True)
 
 
 def _is_whole(folder: Path, count: int, kind: type[np.generic]) -> bool:
     """Whether the files hold as many arrays and values as they should."""
     try:
-        with open(folder / "shapes.npy", "rb") as file:
+        with open(folder / SHAPES, "rb") as file:
             shapes = np.lib.format.read_array(file)
-        size = (folder / "values.bin").stat().st_size
+        size = (folder / VALUES).stat().st_size
     except Exception:  # numpy raises OSError, ValueError, EOFError, SyntaxError, TokenError, ... of a damaged file
         return False
     fits = shapes.dtype == np.int64 and shapes.ndim == 2 and len(shapes) == count

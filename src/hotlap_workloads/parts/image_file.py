@@ -16,6 +16,8 @@ __all__ = ["MAX_PIXELS", "Pixels", "open_rgb", "read_bytes"]
 Pixels = NDArray[np.uint8]
 MAX_PIXELS = 89_478_485
 """A larger image is refused: a few KB of PNG can ask for terabytes. 256 MiB as RGB, from where Pillow warns."""
+DEEP_GREY = ("I", "F")
+AS_8_BITS = "Save it with 8 bits."
 
 
 def open_rgb(source: Path | bytes, where: object) -> Image.Image:
@@ -24,7 +26,11 @@ def open_rgb(source: Path | bytes, where: object) -> Image.Image:
         with Image.open(source if isinstance(source, Path) else io.BytesIO(source)) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError
+            if image.mode in DEEP_GREY or image.mode.startswith("I;16"):
+                raise DataError(where, "has more than 8 bits a grey pixel, most of which would be white.", AS_8_BITS)
             return image.convert("RGB")
+    except DataError:
+        raise
     except Exception as err:  # Pillow's plug-ins raise whatever they like on damaged files
         raise _named(err, where) from err
 

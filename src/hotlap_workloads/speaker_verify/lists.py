@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from hotlap_workloads.engine.quarantine import FILE
 from hotlap_workloads.errors import DataError
 from hotlap_workloads.parts.fields import fields, not_there
+from hotlap_workloads.parts.verification import left_of
 
 __all__ = ["TrainList", "read_train_list"]
 
@@ -20,8 +22,12 @@ class TrainList:
     speakers: list[str]
 
     def without(self, bad: set[Path]) -> TrainList:
-        """Without files that cannot be read. Speakers keep their numbers."""
+        """Without files that cannot be read. Speakers keep their numbers; DataError where fewer than two are left."""
         kept = [(path, label) for path, label in zip(self.paths, self.labels, strict=True) if path not in bad]
+        left = len({label for _, label in kept})
+        if left < 2:
+            what = f"has {left} speaker{'' if left == 1 else 's'}: there is nothing to tell apart."
+            raise DataError(left_of(self.paths, bad), what, f"{FILE} lists what is left out.")
         return TrainList([path for path, _ in kept], [label for _, label in kept], self.speakers)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
+from hotlap_workloads.engine.ranks import together
 from hotlap_workloads.parts.boxes import corners, giou
 from hotlap_workloads.tiny_detr.matching import NOBODY, match
 from hotlap_workloads.tiny_detr.settings import TinySettings
@@ -50,7 +51,7 @@ class SetLoss(nn.Module):
 def _mean_over_ranks(objects: int, device: torch.device) -> Tensor:
     """DDP takes the mean of the ranks' gradients, so that objects are divided by their mean number."""
     count = torch.full((), float(objects), device=device)
-    if distributed.is_available() and distributed.is_initialized():
+    if together():
         distributed.all_reduce(count)
         count /= distributed.get_world_size()
     return count
