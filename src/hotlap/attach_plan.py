@@ -22,7 +22,7 @@ def attach_plan(path: str) -> None:
     from hotlap.inject.guest import attach_call
     from hotlap.lever.registry import levers
     from hotlap.machine.facts import read_machine
-    from hotlap.machine.scratch import make_scratch, remove_scratch
+    from hotlap.machine.scratch import launched_here, make_scratch, remove_scratch
     from hotlap.plan.file import load_valid_plan
     from hotlap.plan.knobs import by_hand
     from hotlap.records.call import ENV, Call
@@ -54,4 +54,6 @@ def attach_plan(path: str) -> None:
 
     atexit.register(remove)
     folder = str(scratch)
-    attach_call(Call(folder, mode="run", moves=moves, stack_hz=0.0, cores=machine.cores, scratch=folder))
+    attach_call(Call(
+        folder, mode="run", moves=moves, stack_hz=0.0, cores=machine.cores, scratch=folder, scratches=launched_here()
+    ))  # fmt: skip

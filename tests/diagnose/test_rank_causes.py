@@ -56,27 +56,35 @@ def test_waiting_for_others_is_no_compute() -> None:
     def shares(backward: float) -> float:
         model = rank(backward=backward).setting("ddp", step=2, **SEARCHING).setting("ddp", step=4, **SEARCHING)
         other = rank(data_wait=backward - 0.010)
+        other.setting("ddp", step=2, **SEARCHING).setting("ddp", step=4, **SEARCHING)
         return causes(model, other)["ddp-find-unused"].evidence["compute_s"]
 
     assert shares(0.010) == pytest.approx(shares(0.020))
 
 
-SEARCHING: dict[str, Any] = {"find_unused": True, "static_graph": False, "parameters": 8, "without_gradient": 0}
+SEARCHING: dict[str, Any] = {"find_unused": True, "static_graph": False, "parameters": 8, "unreached": 0}
 
 
 def test_find_unused_for_nothing() -> None:
     line = ("train.py", 12, "main", "model = DistributedDataParallel(net, find_unused_parameters=True)")
 
-    def searched(**changes: Any) -> dict[str, Finding]:
-        builder = rank()
-        for step in (2, 4, 6):
-            builder.setting("ddp", line, step=step, **{**SEARCHING, **changes})
-        return causes(builder, rank())
+    def searched(other: dict[str, Any] | None = None, **changes: Any) -> dict[str, Finding]:
+        builders = rank(), rank()
+        for builder, more in zip(builders, (changes, changes if other is None else other), strict=True):
+            builder.setting("ddp", line, step=2, **{**SEARCHING, **more, "unreached": None})
+            for step in (4, 6, 20):
+                builder.setting("ddp", line, step=step, **{**SEARCHING, **more})
+        return causes(*builders)
 
     found = searched()["ddp-find-unused"]
     assert found.where[0].line == 12 and found.evidence["looks"] == 3 and found.evidence["basis"] == "prior"
-    for changes in ({"without_gradient": 1}, {"find_unused": False}, {"static_graph": True}):
+    for changes in ({"unreached": 1}, {"unreached": None}, {"find_unused": False}, {"static_graph": True}):
         assert "ddp-find-unused" not in searched(**changes), changes
+    assert "ddp-find-unused" not in searched(other={"unreached": 1}), "used on this rank, and not on the other"
+    alone = rank().setting("ddp", line, step=4, **SEARCHING).setting("ddp", line, step=6, **SEARCHING)
+    assert "ddp-find-unused" in causes(alone)
+    alone.build().header = replace(alone.build().header, world=16)
+    assert "ddp-find-unused" not in {f.cause for f in judge(alone).findings}, "the others' timelines are elsewhere"
 
 
 def test_gradients_that_are_exchanged() -> None:

@@ -275,6 +275,16 @@ def test_figures_are_exported_unless_somebody_says_no(
     assert loads(Call, path.read_text()).export is export
 
 
+def test_one_of_several_that_a_launcher_started_here_knows_that_it_shares_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_command, "read_machine", cpu_machine)
+    monkeypatch.setenv("SLURM_STEP_TASKS_PER_NODE", "4(x2)")
+    assert main(["run", "--runs", str(tmp_path), "--", sys.executable, "-c", "pass"]) == 0
+    (path,) = tmp_path.glob("*/timelines/run/call.json")
+    assert loads(Call, path.read_text()).scratches == 4
+
+
 def refuse(*_: object) -> None:
     raise RecordError("The disk is full.")
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+import numpy
 import pytest
 import torch
 
 from hotlap.inject.last_errors import tell_at_exit
 from hotlap.inject.target import GuestTarget
+from hotlap.lever.catalog import cache_decode, cache_sample
+from hotlap.lever.file_cache import USAGE
 from hotlap.lever.pending_saves import PendingSaves
 from hotlap.lever.script_errors import as_the_scripts
+from hotlap.lever.usage import UNIT
+from hotlap.machine.scratch import launched_here
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.watch import Watch
 from hotlap.records.call import Call
@@ -135,3 +140,33 @@ def test_the_scripts_error_at_the_end_is_told_and_a_levers_own_is_its_failure(
     other.at_exit(own)
     other.finish()
     assert marks.states == ["failed"] and other.last_errors == []
+
+
+class Rows(torch.utils.data.Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 32
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((60_000,), index, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("lever", [cache_decode, cache_sample])
+def test_ranks_with_a_folder_each_keep_together_what_one_may(tmp_path: Path, lever: Any) -> None:
+    """As where each attaches by itself, or is launched with `hotlap run` by srun."""
+    data, kept = numpy.zeros(60_000, numpy.uint8), 0
+    for rank in range(2):
+        folder = tmp_path / str(rank)
+        call = Call(str(folder), scratch=str(folder), scratches=launched_here({"LOCAL_WORLD_SIZE": "2"}))
+        points = HookPoints()
+        target = GuestTarget(lever.ID, call, points, cast("Watch", Marks()))
+        lever.apply(target, {"max_bytes": 1 << 20})
+        loader = torch.utils.data.DataLoader(Rows(), collate_fn=list)
+        for hook in points.on_loader:
+            hook(loader, False)
+        list(loader)
+        for number in range(16):
+            numpy.save(tmp_path / f"{number}.npy", data)
+            numpy.load(tmp_path / f"{number}.npy")
+        target.undo.undo_all()
+        kept += UNIT * (folder / USAGE).stat().st_size
+    assert 1 << 19 < kept <= 1 << 20

@@ -6,14 +6,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from hotlap.lap.seed_notes import end_notes, failed, past_notes, unmatched
+from hotlap.lap import seed_notes
+from hotlap.lap.seed_notes import end_notes, failed, past_notes, plan_notes, unmatched
 from hotlap.records.errors import HotlapError
-from hotlap.records.rows import Event
+from hotlap.records.plan import Move, Plan
+from hotlap.records.rows import Event, Mark
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
+from hotlap.trial.arm import Arm
 
 ARMS = ("baseline", "candidate")
 
@@ -36,6 +39,17 @@ def test_an_arm_that_went_far_beyond_its_stop_is_told() -> None:
     assert past_notes(SeedRuns(1, [], "baseline", True, near, near)) == []
     (told,) = past_notes(SeedRuns(1, [], "baseline", True, near, far))
     assert "the script under the plan made 40 steps beyond the 40" in told
+
+
+def test_a_lever_that_failed_on_one_rank_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ended("", status="finished")
+    said = [Mark("lever", "tf32", "applied", 1), Mark("lever", "tf32", "failed", 0, "on rank 1: OSError: full")]
+    monkeypatch.setattr(seed_notes, "last_words", lambda arm: {"tf32": said})
+    runs, candidate = SeedRuns(1, [], "baseline", True, run, run), cast("Arm", None)
+    plan = Plan([Move("tf32", {}, "maths")])
+    assert plan_notes(plan, candidate, runs) == ["tf32: failed (on rank 1: OSError: full)."]
+    del said[1]
+    assert plan_notes(plan, candidate, runs) == []
 
 
 def test_a_door_that_did_not_open_says_where_to_look(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from lap_support import Session
 from hotlap.lap import incumbent, together, try_lever, without
 from hotlap.lap import search as module
 from hotlap.lap.best_guess import put_back
-from hotlap.lap.caches import HERE, warm_steps
+from hotlap.lap.caches import HERE, needs_replay, warm_steps
 from hotlap.lap.incumbent import Search
 from hotlap.lap.search import MEASURE_S, search
 from hotlap.lap.together import few_trials, is_doubtful, least_of_lot, lot
@@ -281,3 +281,20 @@ def test_a_cache_is_warmed_for_epochs_that_can_be_waited_for(lever: str, step_s:
         throughput=replace(findings.throughput, step_s=step_s),
     )
     assert warm_steps([Move(lever, {}, "maths")], findings) == 30 * epochs
+
+
+@pytest.mark.parametrize("lever", ["cache-decode", "cache-sample"])
+@pytest.mark.parametrize(("known", "replayed"), [({"sample_bytes": 1000}, True), ({"sample_bytes": None}, False)])
+def test_a_long_epoch_is_cut_where_the_samples_are_known_to_fit(
+    lever: str, known: dict[str, Any], replayed: bool
+) -> None:
+    """What a few batches show says nothing of data of which a part alone can be kept."""
+    findings = findings_of("decode")
+    loader = replace(cast(Any, findings.script.loader), batches_per_epoch=3000, **known)
+    findings = replace(
+        findings,
+        script=replace(findings.script, loader=loader),
+        throughput=replace(findings.throughput, step_s=0.1),
+    )
+    assert needs_replay(lever, findings) == replayed and needs_replay("cache-calls", findings)
+    assert not needs_replay("channels-last", findings)

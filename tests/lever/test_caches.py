@@ -19,10 +19,10 @@ import torch
 
 from hotlap.lever.catalog import cache_decode, cache_sample, cache_teacher
 from hotlap.lever.file_cache import FileCache
-from hotlap.lever.purity import impure_reason
 from hotlap.lever.readers import cached_decoder, cached_reader
 from hotlap.lever.sample_codec import pack, unpack
 from hotlap.lever.sample_proof import deterministic
+from hotlap.lever.sample_purity import impure_reason
 from hotlap.lever.sounds import cached_sound_read
 from hotlap.testing.lever_kit import machine_of
 from hotlap.testing.lever_target import LocalTarget

@@ -110,11 +110,12 @@ def test_a_replaced_method_or_rule_is_somebodys_wish(monkeypatch: pytest.MonkeyP
 def test_a_difference_in_the_first_batches_ends_it() -> None:
     used: list[int] = []
     data, gather = tensors(), gather_from(tensors())
-    trust, good = Trust(), Trust()
+    differs: list[int] = []
+    trust, good = Trust(lambda: differs.append(1)), Trust()
     other = GatheredDataset(data, lambda s: [t + 1 for t in default_collate(s)], gather, trust, lambda: None)
     ready = other.__getitems__([0, 1]).batch
     assert torch.equal(ready[1], torch.tensor([1, 2])), "the script's own batch is what it gets"
-    assert type(other.__getitems__([0, 1])) is list and not trust.same
+    assert type(other.__getitems__([0, 1])) is list and not trust.same and differs == [1]
     same = GatheredDataset(data, default_collate, gather, good, lambda: used.append(1))
     for _ in range(CHECKED):
         same.__getitems__([0, 1])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import logging
+import os
 import random
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +19,9 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 from hotlap.lever.catalog import background_fetch, cache_sample
 from hotlap.lever.constant_parts import constant_parts
-from hotlap.lever.part_memory import AGAIN, PATIENCE, PROOFS
+from hotlap.lever.file_cache import FileCache
+from hotlap.lever.kept_results import AGAIN
+from hotlap.lever.part_memory import PATIENCE, PROOFS
 from hotlap.lever.sample_codec import copied, is_aliased, pack, shares, unpack
 from hotlap.testing.lever_target import LocalTarget
 
@@ -365,7 +369,7 @@ def test_arguments_that_do_not_come_again_are_given_up(tmp_path: Path) -> None:
     want = drawn(AtRandomPlaces(), PATIENCE + 2)
     found, _ = with_lever(AtRandomPlaces(), tmp_path, PATIENCE + 2)
     assert found == want
-    assert (tmp_path / "cache-sample" / "usage").stat().st_size == PROOFS + PATIENCE * ROWS + 1, "entries, of a page"
+    assert (tmp_path / "caches.usage").stat().st_size == PROOFS + PATIENCE * ROWS + 1, "entries, of a page"
 
 
 def test_what_takes_long_to_look_at_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -528,6 +532,55 @@ def test_what_changes_between_epochs_is_seen(change: Any, options: Any, tmp_path
     with LocalTarget(str(tmp_path)) as target:
         cache_sample.apply(target, {"max_bytes": 1 << 24})
         assert changed_between() == want
+
+
+def test_a_part_that_is_not_kept_any_more_is_said_and_freed(tmp_path: Path) -> None:
+    def step() -> None:
+        weight = torch.nn.Parameter(torch.zeros(1))
+        weight.grad = torch.zeros(1)
+        torch.optim.SGD([weight], 0.1).step()
+
+    data = Mirrored()
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        drawn(data, 2)
+        step()
+        found = [thing for thing in gc.get_objects() if type(thing) is FileCache]
+        (cache,) = [cache for cache in found if cache._folder.startswith(str(tmp_path))]
+        assert cache._own and target.changes == 1
+        revalued_in_place(data)
+        drawn(data, 1)
+        step()
+        assert target.changes == 0 and target.reasons == ["load reads what was changed in place, or for long"]
+        assert not cache._own
+
+
+class OfFiles(Mirrored):
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.paths = [folder / str(number) for number in range(ROWS)]
+
+    def load(self, index: int) -> Any:
+        return square(float(self.paths[index].read_text()))
+
+
+@pytest.mark.parametrize("options", [{}, FORKED], ids=["here", "workers"])
+def test_a_file_that_a_part_was_made_of_is_rewritten(options: Any, tmp_path: Path) -> None:
+    def rewriting() -> list[float]:
+        data = OfFiles(tmp_path)
+        for number, path in enumerate(data.paths):
+            path.write_text(f"{number:03d}")
+        found = sums(drawn(data, 2, **options))
+        for number in (2, 11):
+            data.paths[number].write_text(f"{100 + number}")
+            os.utime(data.paths[number], ns=(number, number))
+        return [*found, *sums(drawn(data, 2, **options))]
+
+    want = rewriting()
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        CALLS.clear()
+        assert rewriting() == want and len(CALLS) < 3 * ROWS
 
 
 class Buffering(Mirrored):

@@ -112,3 +112,40 @@ def test_such_a_loader_can_be_sent_elsewhere(loader: Any) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
     assert b"hotlap" not in sent.replace(Numbers.__module__.encode(), b"")
+
+
+class OfEpoch(Dataset[Any]):
+    def __init__(self) -> None:
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        return self.epoch, os.getpid()
+
+
+def test_a_data_set_that_the_script_changes_between_passes_gets_new_workers(tmp_path: Path) -> None:
+    data = OfEpoch()
+    made: Any = DataLoader(data, batch_size=2)
+    found, ended = [], []
+    with LocalTarget(str(tmp_path)) as target:
+        load_in_workers(target, made, SETTING)
+        assert made.persistent_workers
+        for epoch in (0, 0, 1, 2, 2):
+            data.set_epoch(epoch)
+            for batch in made:
+                assert batch[0].tolist() == [epoch] * 2
+                found.append(int(batch[1][0]))
+        held = iter(made)  # somebody is in the middle of a pass when it changes
+        data.set_epoch(3)
+        assert next(iter(made))[0].tolist() == [3, 3] and next(held)[0].tolist() == [2, 2]
+        del held, made
+    for worker in dict.fromkeys(found):
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+        ended.append(worker)
+    assert len(ended) == 3 and [found.count(worker) for worker in ended] == [4, 2, 4]

@@ -83,7 +83,9 @@ def scale(data: Any) -> None:
     SCALE[0] = 1.0 if SCALE[0] == 2.0 else 2.0
 
 
-CHANGES = [relabel, relabel_one, evaluate, fill_array, fill_tensor, fill_tensor_unseen, note, resize, scale]
+SEEN_AT_ONCE = [relabel, relabel_one, evaluate, fill_tensor]
+IN_PLACE = [fill_array, fill_tensor_unseen, note, resize, scale]
+CHANGES = [*SEEN_AT_ONCE, *IN_PLACE]
 
 
 def values(batches: Any) -> list[Any]:
@@ -113,7 +115,8 @@ def test_what_the_script_changes_is_seen(change: Any, wrap: Any, tmp_path: Path)
     with LocalTarget(str(tmp_path)) as target:
         cache_sample.apply(target, {"max_bytes": 1 << 20})
         assert trained(change, wrap) == expected
-        assert target.changes == 1
+        assert target.changes == int(change in SEEN_AT_ONCE)
+        assert [("changed in place" in why) for why in target.reasons] == [True] * (change in IN_PLACE)
 
 
 @pytest.mark.parametrize("change", [relabel, fill_array])
@@ -154,6 +157,18 @@ def test_equal_values_are_the_same_and_what_was_changed_in_place_is_gone_for_goo
     data.array[3] -= 1
     witness.look()
     assert not witness.stands(), "samples may have been kept while it was another"
+
+
+def test_what_is_replaced_for_long_is_gone_too() -> None:
+    data, said = Labelled(), list[int]()
+    witness = proven(data, data.__getitem__, lambda: said.append(1))
+    assert witness is not None
+    data.train = False
+    for number in range(10):
+        witness.look()
+        assert bool(said) == (number >= 7)
+    data.train = True
+    assert not witness.stands() and said == [1]
 
 
 def test_contents_of_many_kinds() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hotlap.machine import limits
-from hotlap.machine.limits import cpu_quota, memory_limit_bytes, usable_cores
+from hotlap.machine.limits import cpu_quota, memory_limit_bytes, memory_now, usable_cores
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -63,3 +63,18 @@ def test_memory_limit_leaves_out_reclaimable_cache(tmp_path: Path) -> None:
         "sys/fs/cgroup/memory/memory.usage_in_bytes": "5\n",
     }
     assert memory_limit_bytes(tree(tmp_path / "v1", v1)) is None
+
+
+def test_a_group_has_no_more_memory_than_its_parent_leaves(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "0::/jobs/mine\n",
+        "sys/fs/cgroup/jobs/mine/memory.max": "16000000\n",
+        "sys/fs/cgroup/jobs/mine/memory.current": "1000000\n",
+        "sys/fs/cgroup/jobs/memory.max": "32000000\n",
+        "sys/fs/cgroup/jobs/memory.current": "31000000\n",
+    }
+    assert memory_now(tree(tmp_path, files)) == (16_000_000, 1_000_000)
+    files["sys/fs/cgroup/jobs/memory.current"] = "33000000\n"
+    assert memory_now(tree(tmp_path, files)) == (16_000_000, 0)
+    files["sys/fs/cgroup/jobs/memory.max"] = "max\n"
+    assert memory_now(tree(tmp_path, files)) == (16_000_000, 15_000_000)

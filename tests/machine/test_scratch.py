@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hotlap.machine import scratch
-from hotlap.machine.scratch import make_scratch, remove_scratch
+from hotlap.machine.scratch import launched_here, make_scratch, remove_scratch
 from hotlap.records.errors import HotlapError
 
 OTHER = "from hotlap.machine.scratch import make_scratch; print(make_scratch(), flush=True); input()"
@@ -33,6 +33,21 @@ def test_a_killed_owners_folder_is_removed_and_a_living_ones_is_not() -> None:
         owner.kill()
         owner.communicate()
         remove_scratch(first)
+
+
+@pytest.mark.parametrize(
+    ("environment", "count"),
+    [
+        ({}, 1),
+        ({"LOCAL_WORLD_SIZE": "4"}, 4),
+        ({"SLURM_STEP_TASKS_PER_NODE": "4(x2),3"}, 4),
+        ({"SLURM_STEP_TASKS_PER_NODE": "1(x16)", "LOCAL_WORLD_SIZE": "8"}, 8),
+        ({"SLURM_NTASKS_PER_NODE": "4"}, 1),  # of the batch script, which may launch one command alone
+        ({"MPI_LOCALNRANKS": ""}, 1),
+    ],
+)
+def test_processes_that_make_a_folder_each(environment: dict[str, str], count: int) -> None:
+    assert launched_here(environment) == count
 
 
 def test_what_is_not_ours_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

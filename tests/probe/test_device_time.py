@@ -188,7 +188,17 @@ def test_a_loss_that_is_gone_leaves_the_others(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(step_rows, "_on_device", lambda value: isinstance(value, torch.Tensor))
     losses: list[list[Any]] = [[torch.tensor(0.5)], [torch.tensor([1.0, 2.0])]]
     steps: list[Any] = [(i, 0, 1, [0] * 12, 1, 1, 0, 0, kept, 1, 1, ALL_TIMED) for i, kept in enumerate(losses)]
-    assert [json.loads(line)["l"] for line in step_rows.StepRows().text(steps)] == [[0.5], [None]]
+    lines = [json.loads(line) for line in step_rows.StepRows().text(steps)]
+    assert [line.get("l") for line in lines] == [[0.5], None], "null would say that it was no number"
+
+
+def test_a_loss_that_the_device_never_came_to_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_rows, "_on_device", lambda value: isinstance(value, torch.Tensor))
+    losses: list[list[Any]] = [[0.25, torch.tensor(0.5)], [float("nan")], [0.75], []]
+    steps: list[Any] = [(i, 0, 1, [0] * 12, 1, 1, 0, 0, kept, 1, 1, ALL_TIMED) for i, kept in enumerate(losses)]
+    step_rows.forget_losses(steps)
+    lines = [json.loads(line) for line in step_rows.StepRows().text(steps)]
+    assert [line.get("l") for line in lines] == [None, [None], [0.75], None]
 
 
 def test_a_copy_that_still_goes_on_is_left_out(script: Script) -> None:
@@ -290,12 +300,12 @@ def test_the_writer_leaves_what_is_pending_and_gives_it_up_at_the_end(
 
     def lines() -> list[Any]:
         rows = [json.loads(line) for line in (tmp_path / "1.jsonl").read_text().splitlines()]
-        return [(row["i"], row["l"]) for row in rows if row["k"] == "step"]
+        return [(row["i"], row.get("l")) for row in rows if row["k"] == "step"]
 
     file.flush()
     assert lines() == [(0, [0.0]), (1, [1.0]), (2, [2.0])]
     file.close(Event("end", 0, 0, 0))
-    assert lines()[3:] == [(3, [None]), (4, [None])]
+    assert lines()[3:] == [(3, None), (4, None)]
 
 
 def test_without_cuda_nobody_asks_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,12 +50,50 @@ dist.destroy_process_group()
     assert len(rows) >= 2 and {row.value["step"] for row in rows} >= {2, 4}
     value = rows[0].value
     assert value["find_unused"] and not value["static_graph"]
-    assert (value["parameters"], value["without_gradient"]) == (6, 2)
+    assert (value["parameters"], value["unreached"]) == (6, None), "no backward was looked into yet"
+    assert {row.value["unreached"] for row in rows[1:]} == {2}
     assert timeline.frame[rows[0].frame].user
     epochs = [row.value["epochs"] for row in timeline.setting if row.name == "sampler"]
     assert [0, 1, 2] in epochs and [0, 0, 0] in epochs
     barriers = [site for site in timeline.site if site.kind == "barrier"]
     assert sum(site.n for site in barriers) == 3
+
+
+HALVES = """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+class Halves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.halves = nn.ModuleList([nn.Linear(4, 2), nn.Linear(4, 2)])
+    def forward(self, x):
+        return self.halves[HALF](x)
+other = os.fork()
+rank = int(other == 0)
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}.store", rank=rank, world_size=2)
+model = DistributedDataParallel(Halves(), find_unused_parameters=True)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.ones(24, 8, 4):
+    opt.zero_grad(); model(x).sum().backward(); opt.step()
+gradients = [p.grad is not None for p in model.parameters()]
+undo.undo_all()
+model(x).sum().backward()
+held = [p for p in model.parameters() if p._post_accumulate_grad_hooks]
+watch.close()
+if rank:
+    os._exit(0)
+os.waitpid(other, 0)
+print(all(gradients), held)
+"""
+
+
+@pytest.mark.parametrize("half", ["rank", "0"])
+def test_a_parameter_that_another_rank_alone_uses_is_told(watched: Any, half: str) -> None:
+    """Its gradient is there all the same: DDP writes the mean of all ranks."""
+    timeline, out = watched(HALVES.replace("HALF", half))
+    assert out.split() == [str(half == "rank"), "[]"]
+    told = [[row.value["unreached"] for row in t.setting if row.name == "ddp"] for t in (timeline, *timeline.ranks)]
+    assert len(told) == 2 and all(looks[0] is None and set(looks[1:]) == {2} for looks in told), told
 
 
 TRAIN = """

@@ -92,6 +92,26 @@ def test_exec_is_not_killed_by_the_timer(watched: Any) -> None:
     assert out.strip() == "alive"
 
 
+def test_a_forked_rank_tells_what_was_changed_before_the_fork(watched: Any) -> None:
+    """A switch of the whole process (flushing denormals) is set once, where torch is imported."""
+    timeline, _ = watched("""
+    from hotlap.inject.target import GuestTarget
+    target = GuestTarget("flush-denormals", watch.call, points, watch)
+    target.changed()
+    pid = os.fork()
+    if pid == 0:
+        model = net(); opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in loader():
+            opt.zero_grad(); model(x).sum().backward(); opt.step()
+        target.report()
+        watch.flush()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    """)
+    assert timeline.n_steps == 4, "the child's"
+    assert [(mark.id, mark.state, mark.count) for mark in timeline.mark] == [("flush-denormals", "applied", 1)]
+
+
 def test_a_forked_child_does_not_write_the_parents_file(watched: Any) -> None:
     timeline, _ = watched("""
     model = net(); opt = torch.optim.SGD(model.parameters(), lr=0.1)

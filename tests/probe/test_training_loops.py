@@ -68,6 +68,95 @@ def test_accumulation_counts_micro_batches(watched: Any) -> None:
     assert [(row.m, row.s) for row in timeline.step] == [(4, 32)] * 4
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_accumulation_without_a_loader_counts_each_micro_batch(watched: Any, again: bool) -> None:
+    """``again``: activations are computed a second time, within the backward."""
+    timeline, _ = watched(
+        """
+    from torch.utils.checkpoint import checkpoint
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__(); self.inner = nn.Linear(4, 8)
+        def forward(self, x):
+            return checkpoint(self.inner, x, use_reentrant=False) if AGAIN else self.inner(x)
+    body, head, lossf = Body(), nn.Linear(8, 2), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+    for i in range(16):
+        x, y = torch.randn(8, 4), torch.randint(0, 2, (8,))
+        lossf(head(body(x)), y).backward()
+        if i % 4 == 3:
+            opt.step(); opt.zero_grad()
+    """.replace("AGAIN", str(again))
+    )
+    assert [(row.m, row.s) for row in timeline.step] == [(4, 32)] * 4
+
+
+@pytest.mark.parametrize("made", ["g(z).detach()", "made_apart(z)"])
+def test_networks_that_take_turns_have_one_batch(watched: Any, made: str) -> None:
+    timeline, _ = watched(
+        """
+    g, d = nn.Linear(4, 4), nn.Linear(4, 1)
+    og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+    @torch.no_grad()
+    def made_apart(z): return g(z)
+    for i in range(6):
+        x, z = torch.randn(8, 4), torch.randn(8, 4)
+        od.zero_grad(); d(x).mean().backward(); d(MADE).mean().backward(); od.step()
+        og.zero_grad(); d(g(z)).mean().backward(); og.step()
+    """.replace("MADE", made)
+    )
+    assert [(row.m, row.s) for row in timeline.step[2:]] == [(3, 8)] * 5
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_a_batch_that_is_split_over_updates_is_counted_once(watched: Any, parts: int) -> None:
+    timeline, _ = watched(
+        """
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader(96, 32):
+        for i, (part, wanted) in enumerate(zip(x.chunk(8), y.chunk(8))):
+            lossf(model(part), wanted).backward()
+            if (i + 1) % PARTS == 0:
+                opt.step(); opt.zero_grad()
+    """.replace("PARTS", str(parts))
+    )
+    each = 4 * parts
+    assert [row.s for row in timeline.step][1:] == [each] * (96 // each - 1)
+    assert timeline.step[0].s == 32, "that batches are split shows in the second update"
+
+
+def test_a_batch_that_several_updates_use_whole_is_counted_for_each(watched: Any) -> None:
+    timeline, _ = watched("""
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader(24):
+        for again in range(2):
+            opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    """)
+    assert [row.s for row in timeline.step] == [8] * 6
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_last_batch_of_an_iterable_data_set_holds_less(watched: Any, workers: int) -> None:
+    timeline, _ = watched(
+        """
+    class Ten(IterableDataset):
+        def __iter__(self):
+            return iter([(torch.ones(4), 0)] * 10)
+    if __name__ == "__main__":
+        model, lossf = net(), nn.CrossEntropyLoss()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(2):
+            for x, y in DataLoader(Ten(), 8, num_workers=WORKERS):
+                opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+    """.replace("WORKERS", str(workers))
+    )
+    each = [8, 8, 2, 2] if workers else [8, 2]
+    assert [row.s for row in timeline.step] == each * 2
+    assert sum(row.samples for worker in timeline.workers for row in worker.load) == (sum(each) * 2 if workers else 0)
+
+
 def test_gan_steps_follow_the_last_optimizer_and_are_no_validation(watched: Any) -> None:
     timeline, _ = watched("""
     g, d = nn.Linear(4, 4), nn.Linear(4, 1)
@@ -85,6 +174,39 @@ def test_gan_steps_follow_the_last_optimizer_and_are_no_validation(watched: Any)
     assert all(row.m == 2 for row in timeline.step[2:])
     assert phase(timeline, "validation", 2) < 0.2 * sum(row.w for row in timeline.step[2:])
     assert phase(timeline, "backward", 2) > 0
+
+
+def test_a_network_that_trains_and_is_asked_for_a_batch_without_gradients_begins_no_validation(watched: Any) -> None:
+    timeline, _ = watched("""
+    g, d = nn.Linear(4, 4), nn.Linear(4, 1)
+    og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+    for x, y in loader(): pass
+    train = loader()
+    for epoch in range(4):
+        for x, y in train:
+            with torch.no_grad():
+                fake = g(x)
+            od.zero_grad(); (d(x).mean() - d(fake).mean()).backward(); od.step()
+            og.zero_grad(); d(g(x)).mean().backward(); og.step()
+    """)
+    assert not [e for e in timeline.event if e.kind == "validation"] and phase(timeline, "validation") == 0
+    assert sum(row.lo_n for row in timeline.step[3:]) == 3 and sum(row.lo_n for row in timeline.step) >= 4
+
+
+def test_the_training_loader_read_without_gradients_is_a_validation(watched: Any) -> None:
+    timeline, _ = watched("""
+    model, lossf = net(), nn.CrossEntropyLoss()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    train = loader()
+    for epoch in range(3):
+        for x, y in train:
+            opt.zero_grad(); lossf(model(x), y).backward(); opt.step()
+        with torch.no_grad():
+            right = sum((model(x).argmax(1) == y).sum().item() for x, y in train)
+    """)
+    events = [e for e in timeline.event if e.kind == "validation"]
+    assert [e.d["batches"] for e in events][:2] == [4, 4]
+    assert [row.lo_n for row in timeline.step] == [1, 0, 0, 0] * 3 and all(row.s == 8 for row in timeline.step)
 
 
 def test_closures_are_not_the_optimizers_own_time(watched: Any) -> None:

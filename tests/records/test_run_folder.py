@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,20 @@ def test_two_runs_in_one_second_get_two_folders_that_git_ignores(tmp_path: Path)
     found = {RunFolder.create("dir/my train.py", runs).path.name for _ in range(3)}
     assert len(found) == 3 and all("my-train" in name for name in found)
     assert (runs / ".gitignore").read_text() == "*\n"
+
+
+def test_an_array_of_tasks_that_start_in_one_second_all_get_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "strftime", lambda form: "20260301-101500-")
+    few = [RunFolder.create("train.py", tmp_path).path.name for _ in range(9)]
+    assert few == sorted(few) and few[:2] == ["20260301-101500-train", "20260301-101500-train-2"]
+    monkeypatch.setattr(socket, "gethostname", lambda: "node7.cluster")
+    for process in range(110):
+        monkeypatch.setattr(os, "getpid", lambda number=5000 + process: number)
+        few.append(RunFolder.create("train.py", tmp_path).path.name)
+    assert len(set(few)) == 119 and few[-1] == "20260301-101500-train-node7-5109"
+    assert RunFolder.create("train.py", tmp_path).path.name == f"{few[-1]}-2", "a process may begin two"
 
 
 def test_a_folder_of_the_users_keeps_its_files_in_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

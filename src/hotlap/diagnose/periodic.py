@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import mean, median
+from statistics import mean
 
 from hotlap.diagnose.phases import mean_s, phase_ns
 from hotlap.records.rows import Event, Step
@@ -29,15 +29,19 @@ class Periodic:
 def cadence(at: list[int], n_steps: int) -> float | None:
     """Steps between occurrences at the step indices ``at`` of a run of ``n_steps``; None when none was seen.
 
-    A single one bounds the cadence from both sides: it did not come before, and did not come again.
+    Their mean: they need not come evenly (after a number of steps and after each epoch). Where none has come for longer
+    than ever between two (a save of the best weights so far), what has passed since the last counts as well. A single
+    one bounds the cadence from both sides: it did not come before, and did not come again.
     """
     places = sorted(set(at))
     if not places:
         return None
     if len(places) == 1:
         return float(max(places[0], n_steps - places[0], 1))
-    gaps = [b - a for a, b in pairwise(places)]
-    return float(max(1.0, median(gaps)))
+    first, last = places[0], places[-1]
+    if n_steps - last > max(b - a for a, b in pairwise(places)):
+        return (n_steps - first) / len(places)
+    return (last - first) / (len(places) - 1)
 
 
 def phase_work(
@@ -65,7 +69,8 @@ def phase_work(
 def epoch_starts(rows: list[Step], steps_per_epoch: float | None) -> Periodic:
     """Starting an epoch's iterator. The first start of the run counts only when no later one was seen (it is cold)."""
     at = [row.i for row in rows if row.lo_n > 0]
-    starts = sum(row.lo_n for row in rows)
+    started = [row.lo_n for row in rows if row.lo_n > 0]
+    starts = sum(started)
     if not at:
         return Periodic()
     later = [row for row in rows[1:] if row.lo_n > 0]
@@ -74,9 +79,8 @@ def epoch_starts(rows: list[Step], steps_per_epoch: float | None) -> Periodic:
     if starts > 1:
         first, last = at[0], at[-1]
         span = sum(row.n for row in rows) if last == first else last - first
-        every: float | None = max(1.0, span / (starts - 1)) if starts > 1 else None
-        if last == first:
-            every = max(1.0, span / starts)
+        opening = 0 if last == first else started[0]  # several loaders may be read at once
+        every: float | None = max(1.0, span / (starts - opening))
     else:
         every = steps_per_epoch
     return Periodic(each_s, every, starts, each_s / every if every else 0.0)

@@ -13,7 +13,6 @@ def fit_step_model(view: View) -> StepModel:
     times, loading = view.times, view.loading
     compute = sum(view.seconds(p) for p in ("forward", "backward", "optimizer", "zero_grad", "h2d", "sync"))
     validation, checkpoint = view.seconds("validation"), view.seconds("checkpoint")
-    batches = view.loader.batches_per_epoch if view.loader else None
     start = times.epoch_start.per_step_s
     return StepModel(
         step_s=times.step_s,
@@ -32,5 +31,5 @@ def fit_step_model(view: View) -> StepModel:
         workers=view.workers,
         cores=max(1, view.machine.cores),
         torch_threads=view.torch_threads,
-        steps_per_epoch=batches / times.micro if batches else times.epoch_start.every,
+        steps_per_epoch=view.steps_per_epoch or times.epoch_start.every,
     )

@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+from hotlap.diagnose.epochs import steps_per_epoch
 from hotlap.diagnose.loading import Loading, measure_loading
 from hotlap.diagnose.phases import mean_s, phase_names
 from hotlap.diagnose.policy import Policy
@@ -39,6 +40,8 @@ class View:
     """The training thread's samples of the steady part."""
     loader: LoaderFacts | None
     loading: Loading | None
+    steps_per_epoch: float | None
+    """By what the loader says; None: nothing."""
     start_ns: int
     around: Sequence[Around] = ()
     """What the machine did beside the training, where Hotlap looked."""
@@ -205,8 +208,7 @@ def look(timeline: Timeline, machine: Machine, policy: Policy, around: Sequence[
     steady = find_steady(rows, phases, policy)
     start_ns = steady.rows[0].t if steady.rows else 0
     loader = loader_facts(timeline)
-    micro = max(1.0, sum(row.m for row in steady.rows) / max(1, steady.steps))
-    per_epoch = loader.batches_per_epoch / micro if loader and loader.batches_per_epoch else None
+    per_epoch = steps_per_epoch(timeline, loader, steady)
     times = measure(rows, steady, timeline.event, phases, per_epoch)
     workers = loader.num_workers if loader else 0
     return View(
@@ -219,6 +221,7 @@ def look(timeline: Timeline, machine: Machine, policy: Policy, around: Sequence[
         stacks=collect(timeline, start_ns),
         loader=loader,
         loading=measure_loading(timeline, times, start_ns, workers, policy),
+        steps_per_epoch=per_epoch,
         start_ns=start_ns,
         around=around,
     )

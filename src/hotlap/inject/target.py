@@ -31,7 +31,7 @@ class GuestTarget:
     def __init__(self, lever: str, call: Call, points: HookPoints, watch: Watch) -> None:
         self.lever = lever
         self.cores = call.cores or 1
-        self.scratch = call.scratch or call.timeline_dir
+        self.scratch, self.scratches = call.scratch or call.timeline_dir, call.scratches
         self.undo = Undo()
         self.changes = 0
         self.last_errors: list[BaseException] = []

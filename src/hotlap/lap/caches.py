@@ -40,6 +40,8 @@ WHOLE = "cache-sample"
 """Leaves little of a sample's work: it is tried in the feeder's place first."""
 TEACHER = "cache-teacher"
 """Takes nothing of a sample's work."""
+BOUNDED = (WHOLE, "cache-decode")
+"""They refuse data that do not fit into memory."""
 
 
 def may_take_workers(options: Options) -> bool:
@@ -84,7 +86,11 @@ def _feeder(moves: Sequence[Move]) -> Move | None:
 
 
 def needs_replay(lever: str, findings: Findings) -> bool:
-    """A cache pays from the second epoch on; a long epoch is shortened so that the trial can see it."""
+    """A cache pays from the second epoch on; a long epoch is shortened so that the trial can see it. Whether a whole
+    one's samples fit has to be known for that: those of the first batches always do."""
+    loader = findings.script.loader
+    if lever in BOUNDED and (loader is None or not (loader.sample_bytes and loader.dataset_len)):
+        return False
     return _is_cache(lever) and _epoch_steps(findings) * findings.throughput.step_s > LONG_EPOCH_S
 
 

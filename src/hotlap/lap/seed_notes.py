@@ -64,13 +64,14 @@ def plan_notes(plan: Plan, candidate: Arm, runs: SeedRuns) -> list[str]:
         if move.is_knob:
             continue
         said = words.get(move.lever, [])
-        if any(mark.state == "applied" for mark in said):
+        failures = [mark for mark in said if mark.state == "failed"]
+        if not failures and any(mark.state == "applied" for mark in said):
             continue
         if not said:
             if runs.candidate.status == "finished":
                 lines.append(f"{move.lever}: no effect (it found nothing to change in this run).")
             continue
-        mark = said[-1]
+        mark = failures[0] if failures else said[-1]
         state = "no effect" if mark.state == "no-effect" else mark.state
         lines.append(f"{move.lever}: {state} ({mark.why or 'it found nothing to change'}).")
     return lines

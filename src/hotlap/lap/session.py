@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hotlap.inject import door
 from hotlap.inject.host import whereabouts
+from hotlap.lap.awake import awake
 from hotlap.lap.options import Listener, Options
 from hotlap.lever.registry import levers
 from hotlap.machine.scratch import make_scratch, remove_scratch
@@ -19,7 +20,6 @@ from hotlap.records.errors import HotlapError
 from hotlap.records.findings import Findings, Where
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move
-from hotlap.records.rows import Event, Step
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.timeline import Timeline
 from hotlap.trial.arm import Arm, ArmSpec
@@ -218,23 +218,9 @@ class Session:
         )
 
     def timeline(self, arm: Arm) -> Timeline | None:
-        """The arm's timeline so far, with source lines."""
+        """The arm's timeline so far, on its own clock, with source lines."""
         timeline = arm.read()
-        return None if timeline is None else annotate(_awake(timeline, arm))
-
-
-def _awake(timeline: Timeline, arm: Arm) -> Timeline:
-    """The timeline without what a freeze fell into: such a step or event lasted as long as we made it last."""
-    if len(arm.thaws) < 2:
-        return timeline
-
-    def whole(row: Step | Event) -> bool:
-        end = row.t + row.w
-        return any(t <= row.t and (frozen is None or end <= frozen) for t, frozen in arm.thaws)
-
-    timeline.step = [row for row in timeline.step if whole(row)]
-    timeline.event = [row for row in timeline.event if whole(row)]
-    return timeline
+        return None if timeline is None else annotate(awake(timeline, arm.thaws))
 
 
 def waits_for(lever_id: str) -> frozenset[str]:

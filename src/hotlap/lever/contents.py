@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import contextlib
 import ctypes
 import functools
 import hashlib
+import io
 import os
 import pickle
 import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-from hotlap.lever.open_files import is_open_file
+from hotlap.lever.open_files import file_name, is_open_file, stream_stamp
+from hotlap.lever.sources import stream_key
 from hotlap.lever.users_code import is_standard
+from hotlap.lever.watched_kinds import is_plain_object, is_settings, never_changes, slots_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +41,11 @@ class Unwatched(Exception):
 class Contents:
     """Marks of everything that the values hold, in order: the object itself where that tells, and a fact about it."""
 
-    def __init__(self, *values: Any) -> None:
+    def __init__(self, *values: Any, whole_bytes: int = _WHOLE_BYTES) -> None:
+        self._whole_bytes = whole_bytes
+        self.is_whole = True
+        """Whether no change can be missed: nothing is known by the object itself alone, or by a part of it, that the
+        script may change in place."""
         self.marks: list[tuple[Any, Any]] = []
         self.attributes: list[dict[str, Any]] = []
         """Of the objects met (not of the standard library's), the outermost first."""
@@ -72,11 +80,14 @@ class Contents:
     def _look_into(self, value: Any, kind: type, depth: int) -> None:
         numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
-            self._mark(value, _tensor_fact(torch, value))
+            self._mark(value, _tensor_fact(torch, value, self._whole_bytes))
+            self.is_whole &= is_read_whole(value, self._whole_bytes)
         elif numpy is not None and isinstance(value, numpy.ndarray):
-            self._mark(value, None if value.dtype.hasobject else _array_fact(numpy, value))
+            self._mark(value, None if value.dtype.hasobject else _array_fact(numpy, value, self._whole_bytes))
             if value.dtype.hasobject:
                 self._look_inside(value.ravel().tolist(), depth)
+            else:
+                self.is_whole &= is_read_whole(value, self._whole_bytes) or is_open_file(value)
         elif kind in _CONTAINERS:
             self._look_inside(value, depth)
         elif isinstance(value, functools.partial):
@@ -89,16 +100,34 @@ class Contents:
             for cell in value.__closure__ or ():
                 with contextlib.suppress(ValueError):  # an empty one
                     self._look(cell.cell_contents, depth)
-        elif isinstance(value, _NAMES) or is_standard(kind.__module__) or is_open_file(value):
+        elif isinstance(value, _NAMES):
             self._mark(value)
+            if isinstance(value, types.BuiltinFunctionType):  # it may be an object's method
+                self._look(value.__self__, depth)
         else:
-            self._mark(value)
-            is_table = kind.__module__.partition(".")[0] == "pandas"
-            arrays = getattr(getattr(value, "_mgr", None), "arrays", None) if is_table else None
-            if arrays is not None:
-                self._look_inside(list(arrays), depth)
-                return
-            self._look_at_attributes(value, depth)
+            self._look_at_object(value, kind, depth)
+
+    def _look_at_object(self, value: Any, kind: type, depth: int) -> None:
+        if is_open_file(value):
+            self._mark(value, file_name(value))
+            return
+        if isinstance(value, io.IOBase):
+            self._mark(value, stream_key(value) if type(value) is io.BytesIO else stream_stamp(value))
+        else:
+            self._mark(value, _digest(bytes(value)) if kind in (bytearray, array.array) else None)
+        is_table = kind.__module__.partition(".")[0] == "pandas"
+        arrays = getattr(getattr(value, "_mgr", None), "arrays", None) if is_table else None
+        if arrays is not None:
+            self._look_inside(list(arrays), depth)
+            return
+        is_container = isinstance(value, _CONTAINERS)
+        if is_container:
+            self._look_inside(list(value.items()) if isinstance(value, dict) else list(value), depth)
+        if is_standard(kind.__module__) and not is_settings(kind):
+            self.is_whole &= is_container or kind in (bytearray, array.array) or never_changes(value, kind)
+            return
+        self.is_whole &= is_container or is_plain_object(value, kind) or never_changes(value, kind)
+        self._look_at_attributes(value, depth)
 
     def _look_inside(self, parts: Any, depth: int) -> None:
         digest = _digest_of_plain(parts)
@@ -114,36 +143,31 @@ class Contents:
         found: dict[str, Any] = own if isinstance(own, dict) else {}
         if found:
             self.attributes.append(found)
-        slots = [s for k in type(value).__mro__ for s in _names_of(k.__dict__.get("__slots__", ())) if s not in found]
+        slots = [name for name in slots_of(type(value)) if name not in found]
         for name, held in [*found.items(), *((s, getattr(value, s, None)) for s in slots)]:
             self._mark(None, name)
             self._look(held, depth)
-
-
-def _names_of(slots: Any) -> list[str]:
-    names = [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
 def _digest(data: Any) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def _array_fact(numpy: Any, value: Any) -> Any:
+def _array_fact(numpy: Any, value: Any, whole_bytes: int) -> Any:
     if isinstance(value, numpy.memmap) and not value.flags.writeable:
-        return value.shape
-    step = -(-value.nbytes // _WHOLE_BYTES)
+        return value.shape, file_name(value)
+    step = -(-value.nbytes // whole_bytes)
     part = value[::step] if step > 1 and value.ndim else value
     return value.shape, value.dtype.str, _digest(numpy.ascontiguousarray(part).reshape(-1).view("u1"))
 
 
-def is_read_whole(value: Any) -> bool:
+def is_read_whole(value: Any, whole_bytes: int = _WHOLE_BYTES) -> bool:
     """Whether the fact of an array, or of a tensor, tells all that it holds."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         known = value.device.type == "cpu" and value.layout is torch.strided and not value.is_quantized
-        return known and bool(value.nbytes <= _WHOLE_BYTES)
-    return not value.dtype.hasobject and bool(value.nbytes <= _WHOLE_BYTES)
+        return known and bool(value.nbytes <= whole_bytes)
+    return not value.dtype.hasobject and bool(value.nbytes <= whole_bytes)
 
 
 def version_of(value: Any) -> int | None:
@@ -154,11 +178,11 @@ def version_of(value: Any) -> int | None:
     return int(value._version)
 
 
-def _tensor_fact(torch: Any, value: Tensor) -> Any:
+def _tensor_fact(torch: Any, value: Tensor, whole_bytes: int) -> Any:
     fact = version_of(value), tuple(value.shape), value.dtype
     if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized or not value.numel():
         return fact
-    step = -(-value.nbytes // _WHOLE_BYTES)
+    step = -(-value.nbytes // whole_bytes)
     part = value.detach()[::step] if step > 1 and value.dim() else value.detach()
     flat = part.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
     return *fact, _digest((ctypes.c_char * flat.numel()).from_address(flat.data_ptr()))

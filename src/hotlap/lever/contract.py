@@ -55,6 +55,9 @@ class Target(Protocol):
     """Cores this training may use."""
     scratch: str
     """Folder for the lever's own files, on fast storage; removed after the run."""
+    scratches: int
+    """How many such folders this machine's processes of the training have: 1, or one for each rank. Memory that a
+    setting allows to whoever shares a folder is divided by it."""
 
     def replace(self, owner: object, name: str, new: object) -> None:
         """Set an attribute (a guarded one in ``__dict__``); restored on undo. Counts one change."""

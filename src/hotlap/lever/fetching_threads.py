@@ -24,6 +24,17 @@ class FetchingThreads:
         """Whether a loader fetches in this thread."""
         return get_ident() in self._threads
 
+    def aside(self, call: Callable[..., Any], *args: Any) -> Any:
+        """What ``call`` gives while no loader seems to fetch here: nothing on its way is given from a cache."""
+        thread = get_ident()
+        if thread not in self._threads:
+            return call(*args)
+        self._threads.discard(thread)
+        try:
+            return call(*args)
+        finally:
+            self._threads.add(thread)
+
     def watch(self, target: Target, begins: Callable[[], None] | None = None) -> None:
         """Know from now on when a loader fetches. Counts no change. ``begins`` is called when one begins an epoch."""
         if begins is not None and begins not in self._begins:
@@ -47,10 +58,11 @@ class FetchingThreads:
             finally:
                 threads.discard(thread)
 
-        made: Any = fetch._MapDatasetFetcher.__init__
+        own: Any = vars(fetch._MapDatasetFetcher).get("__init__")
 
-        @functools.wraps(made)
+        @functools.wraps(fetch._MapDatasetFetcher.__init__)
         def __init__(fetcher: Any, *args: Any, **kwargs: Any) -> None:
+            made = own or fetch._BaseDatasetFetcher.__init__  # which another lever may replace later
             made(fetcher, *args, **kwargs)
             for look in self._begins:
                 look()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -9,10 +10,12 @@ import sys
 import threading
 from typing import Any
 
+from hotlap.lever.usage import Usage, leaves_room
+
 __all__ = ["FileCache", "in_worker"]
 
-_UNIT = 4096
-"""Bytes that one byte of the usage file stands for (a page, what the smallest file costs on tmpfs)."""
+USAGE = "caches.usage"
+"""Beside the caches' folders: what they keep counts together, since each may have been promised the same memory."""
 
 
 def in_worker() -> bool:
@@ -25,21 +28,31 @@ class FileCache:
     """Files named by a hash of their key, under ``folder``; outside loader workers, this process' own memory.
 
     Full means full: nothing is evicted, since under a random order each entry is as likely to be wanted as another and
-    a pinned part beats a rolling one. Usage is counted across processes by the size of one append-only file, so that no
-    lock is needed; concurrent writers may pass the bound by one entry each.
+    a pinned part beats a rolling one. Usage is counted across processes, and across the caches of one scratch folder.
     """
 
     def __init__(self, folder: str, max_bytes: int) -> None:
         self._folder = folder
-        self._usage = os.path.join(folder, "usage")
-        self._max_units = max_bytes // _UNIT
-        self._full = False
+        self._usage = Usage(os.path.join(os.path.dirname(folder), USAGE), max_bytes)
+        self._mark = os.path.join(folder, "used")
+        self._marked = self._full = False
         self._own: dict[str, Any] = {}
         """What this process decoded outside a loader worker: no other process asks for it, so it needs no file."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
     def _path(self, key: str) -> str:
-        return os.path.join(self._folder, hashlib.blake2b(key.encode(), digest_size=16).hexdigest())
+        return os.path.join(self._folder, f"{_hash(_owner(key))}.{_hash(key)}")
+
+    def forget(self, owner: str) -> None:
+        """Drop all whose keys begin with ``owner`` and a bar: two words with a bar between. Their room is not given to
+        others: usage only grows."""
+        for key in [key for key in self._own if _owner(key) == owner]:
+            self._own.pop(key, None)
+        with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(f"{_hash(owner)}."):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(entry.path)
 
     def get(self, key: str) -> bytearray | None:
         """A fresh copy of the bytes under ``key``, the caller's to keep and change."""
@@ -59,29 +72,25 @@ class FileCache:
 
     def keep_value(self, key: str, value: Any, size: int) -> bool:
         """Keep a value of ``size`` bytes in this process, unless it is a loader worker or the cache is full."""
-        units = size // _UNIT + 1
-        if in_worker() or self._full or self.used_units() + units > self._max_units:
-            return False
-        return self._keep(key, value, units)
+        return not (in_worker() or self._full) and self._usage.fits(size) and self._keep(key, value, size)
 
     def reserve(self, size: int) -> bool:
         """Count ``size`` bytes that are kept elsewhere; False when there is no room for them."""
-        units = size // _UNIT + 1
-        return self.used_units() + units <= self._max_units and self._count(units)
+        return self._usage.fits(size) and self._count(size)
 
-    def _keep(self, key: str, value: Any, units: int) -> bool:
-        if self._count(units):
+    def _keep(self, key: str, value: Any, size: int) -> bool:
+        if self._count(size):
             self._own[key] = value
         return key in self._own
 
     def put(self, key: str, data: bytes) -> bool:
         """Store, unless the cache or its disk is full. Returns whether it was stored."""
-        units = len(data) // _UNIT + 1
-        if self._full or self.used_units() + units > self._max_units:
+        worker = in_worker()
+        if self._full or not self._usage.fits(len(data)) or (worker and not leaves_room(self._folder, len(data))):
             self._full = True
             return False
-        if not in_worker():
-            return self._keep(key, data, units)
+        if not worker:
+            return self._keep(key, data, len(data))
         path = self._path(key)
         temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
         try:
@@ -90,7 +99,7 @@ class FileCache:
             if written != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
             os.replace(temporary, path)
-            self._count(units)
+            self._count(len(data))
         except OSError as err:
             if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
                 raise
@@ -100,24 +109,31 @@ class FileCache:
             return False
         return True
 
-    def _count(self, units: int) -> bool:
-        try:
-            with open(self._usage, "ab", buffering=0) as file:
-                file.write(bytes(units))
-        except OSError as err:
-            if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
-                raise
+    def _count(self, size: int) -> bool:
+        if not self._marked:
+            try:
+                with open(self._mark, "ab"):
+                    self._marked = True
+            except OSError as err:
+                if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
+                    raise
+        counted = self._marked and self._usage.count(size)
+        if not counted:
             self._full = True  # no room, or the folder is gone: read as before
-            return False
-        return True
+        return counted
 
     def used_units(self) -> int:
-        """Units of 4 KiB stored so far, by all processes."""
-        try:
-            return os.stat(self._usage).st_size
-        except FileNotFoundError:
-            return 0
+        """Units of 4 KiB stored so far, by all processes and caches."""
+        return self._usage.units()
 
     def used(self) -> bool:
         """Whether any process has stored anything."""
-        return os.path.exists(self._usage)
+        return os.path.exists(self._mark)
+
+
+def _owner(key: str) -> str:
+    return "|".join(key.split("|", 2)[:2])
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

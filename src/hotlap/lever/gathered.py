@@ -14,7 +14,16 @@ from hotlap.lever.sample_codec import same_bits
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Gather", "GatheredDataset", "Trust", "base_of", "base_rows", "fetch_gathered", "plainly_stacked"]
+__all__ = [
+    "Gather",
+    "GatheredDataset",
+    "Trust",
+    "base_of",
+    "base_rows",
+    "fetch_gathered",
+    "plainly_stacked",
+    "same_batches",
+]
 
 CHECKED = 3
 """Batches of a data set that are made both ways and compared, before the gather is believed."""
@@ -77,9 +86,10 @@ class _Collate:
 
 
 class Trust:
-    """Whether the gathered batches of a data set are those that are stacked."""
+    """Whether the gathered batches of a data set are those that are stacked; ``differs`` is called if they are not."""
 
-    def __init__(self) -> None:
+    def __init__(self, differs: Callable[[], None] | None = None) -> None:
+        self.differs = differs
         self.left = CHECKED
         """Batches still to be made both ways."""
         self.same = True
@@ -108,8 +118,10 @@ class GatheredDataset:
             return self._samples(indices)
         if trust.left > 0:
             slow = self._collate(self._samples(indices))
-            trust.same = _same(batch, slow)
+            trust.same = same_batches(batch, slow)
             trust.left -= 1
+            if trust.differs is not None and not trust.same:
+                trust.differs()
             return _Ready(slow)
         self._used()
         return _Ready(batch)
@@ -122,7 +134,7 @@ class GatheredDataset:
         return [self._dataset[index] for index in indices]
 
 
-def _same(fast: Any, slow: Any) -> bool:
+def same_batches(fast: Any, slow: Any) -> bool:
     """Equal bit for bit, in the same form, and in memory alike."""
     ours: list[Tensor] = []
     theirs: list[Tensor] = []

@@ -12,7 +12,7 @@ from typing import Any
 from hotlap.lever.constant_parts import Part, constant_parts
 from hotlap.lever.contract import Target
 from hotlap.lever.fetching_threads import FetchingThreads
-from hotlap.lever.file_cache import FileCache
+from hotlap.lever.kept_results import KeptResults
 from hotlap.lever.part_memory import Keeping, PartMemory
 from hotlap.lever.purity import IN_PLACE_OF
 
@@ -23,11 +23,19 @@ OBJECTS = 16
 
 
 class KeptParts:
-    """The stand-ins of all parts. ``used`` is called when results of one are kept from then on."""
+    """The stand-ins of all parts, each with a name. ``used`` is called when results of one are kept from then on,
+    ``ended`` with the reason why they may not be any more: it is to call :meth:`end`."""
 
-    def __init__(self, target: Target, cache: FileCache, fetching: FetchingThreads, used: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        results: KeptResults,
+        fetching: FetchingThreads,
+        used: Callable[[str], None],
+        ended: Callable[[str, str], None],
+    ) -> None:
         self._target, self._fetching = target, fetching
-        self._keeping = Keeping(cache, used, target.unfit, self._longest)
+        self._keeping = Keeping(results, used, ended, target.unfit, self._longest)
         self._datasets: list[Any] = []
         self._known: dict[Any, dict[int, PartMemory]] = {}
         """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
@@ -52,14 +60,25 @@ class KeptParts:
                 memories[id(part.holder)] = PartMemory(part, f"{self._process}|{next(self._numbers)}", self._keeping)
         if found:
             self._datasets.append(dataset)
-            self._fetching.watch(self._target, self._look)
         return bool(found)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """An epoch begins."""
-        for memories in self._known.values():
-            for memory in memories.values():
-                memory.look()
+        for memory in self._memories():
+            memory.look()
+
+    def has(self, name: str) -> bool:
+        """Whether a part has this name."""
+        return any(memory.name == name for memory in self._memories())
+
+    def end(self, name: str) -> None:
+        """Keep no more results of the part of this name."""
+        for memory in self._memories():
+            if memory.name == name:
+                memory.end()
+
+    def _memories(self) -> list[PartMemory]:
+        return [memory for memories in self._known.values() for memory in memories.values()]
 
 
 def _stand_in(part: Part, memories: dict[int, PartMemory], fetching: FetchingThreads) -> Callable[..., Any]:

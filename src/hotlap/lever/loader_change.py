@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Setting, Target
 from hotlap.lever.knob import Knob
+from hotlap.lever.loader_contents import LoaderContents
 from hotlap.lever.own_passes import keep_passes_apart
 from hotlap.lever.worker_preparation import concerns_workers_alone
 from hotlap.lever.worker_safety import can_use_workers, holds_open_file
@@ -20,19 +21,26 @@ _PREFETCH = 2
 
 
 def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -> None:
-    """``workers`` processes that stay alive, ``prefetch`` batches ahead each, ``torch_threads`` for the step."""
+    """``workers`` processes, ``prefetch`` batches ahead each, ``torch_threads`` for the step. They stay alive from one
+    pass to the next where it can be seen whether the script changes in between what they have copies of."""
     if not can_use_workers(loader):
         if holds_open_file(loader.dataset):
             target.unfit("the data set holds an open file, of which worker processes would share the place")
+        return
+    contents = LoaderContents(loader)
+    if loader.num_workers == 0 and contents.generator is not None:
+        target.unfit(f"each worker would draw the same from its copy of the script's own {contents.generator}")
         return
     if loader.num_workers != setting["workers"]:
         target.replace(loader, "num_workers", setting["workers"])
     prefetch = setting["prefetch"] or loader.prefetch_factor or _PREFETCH
     if loader.prefetch_factor != prefetch:
         target.replace(loader, "prefetch_factor", prefetch)
-    if not loader.persistent_workers:
-        keep_passes_apart(target, loader)
+    if not loader.persistent_workers and contents.look() is not None:
+        keep_passes_apart(target, loader, contents)
         target.replace(loader, "persistent_workers", True)
+    elif not loader.persistent_workers:
+        target.unfit("its workers begin anew in each pass: changes of what the data set holds could be missed")
     _set_threads(target, setting["torch_threads"])
 
 

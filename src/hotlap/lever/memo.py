@@ -29,14 +29,30 @@ LOOK_S = 1e-6
 """What a look costs: the call, the key, the table, the copy of a short list. Prior."""
 ENTRY_BYTES = 200
 """Key and table entry of CPython 3.11, beside the result."""
+CHUNK = 1 << 16
+"""Bytes that a process takes at once: an entry is some hundred bytes, and counting for all a look at a file."""
 _NONE = object()
 
 
 class Room:
-    """Bytes that all functions together may still fill."""
+    """Bytes that all functions together may still fill. ``more`` is asked for a chunk where they are used up: a count
+    that loader workers share, each with functions of its own."""
 
-    def __init__(self, max_bytes: int) -> None:
-        self.left = max_bytes
+    def __init__(self, left: int, more: Callable[[int], bool] | None = None) -> None:
+        self._left, self._more = left, more
+
+    def take(self, size: int) -> bool:
+        """Whether an entry of so many bytes may be kept; then it counts."""
+        if size > self._left and self._more is not None:
+            chunk = max(size, CHUNK)
+            if self._more(chunk):
+                self._left += chunk
+            else:
+                self._more = None
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
 
 
 class _Reads:
@@ -150,8 +166,7 @@ class _Memory:
         self._spent_s += time.perf_counter() - began
         self._misses += 1
         size = ENTRY_BYTES + sys.getsizeof(value) + sum(map(sys.getsizeof, args[self._skip :]))
-        if self._on and size <= self._room.left and _can_be_kept(value, self._pure.new_result):
-            self._room.left -= size
+        if self._on and _can_be_kept(value, self._pure.new_result) and self._room.take(size):
             self.table[key] = value.copy() if type(value) in CHANGEABLE else value
         return value
 

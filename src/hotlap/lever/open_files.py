@@ -7,7 +7,7 @@ import stat
 import sys
 from typing import Any
 
-__all__ = ["descriptor_name", "file_name", "is_of", "is_open_file"]
+__all__ = ["descriptor_name", "file_name", "is_of", "is_open_file", "stream_stamp"]
 
 _HIGHEST = 1 << 16
 """Of the numbers that may be descriptors."""
@@ -57,8 +57,19 @@ def descriptor_name(number: int) -> str | None:
     return f"{found.st_dev}|{found.st_ino}" if stat.S_ISREG(found.st_mode) else None
 
 
+def stream_stamp(stream: Any) -> str | None:
+    """What tells the content of a file that Python has open to be read from what it was; None of any other."""
+    try:
+        return _facts(os.fstat(stream.fileno())) if stream.readable() else None
+    except (OSError, ValueError):
+        return None
+
+
 def _stamp(path: Any) -> str:
-    found = os.stat(path)
+    return _facts(os.stat(path))
+
+
+def _facts(found: os.stat_result) -> str:
     return f"{found.st_dev}|{found.st_ino}|{found.st_mtime_ns}|{found.st_size}"
 
 

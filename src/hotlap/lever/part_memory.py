@@ -15,11 +15,11 @@ from typing import Any
 from hotlap.lever.constant_parts import Part
 from hotlap.lever.contents import Contents
 from hotlap.lever.contents_name import name_of
-from hotlap.lever.file_cache import FileCache
+from hotlap.lever.kept_results import Comparisons, KeptResults
+from hotlap.lever.opened_files import Files, with_files
 from hotlap.lever.part_purity import Reading
 from hotlap.lever.plain_word import plain_word
 from hotlap.lever.random_state import put_back, random_states
-from hotlap.lever.readers import kept, through
 from hotlap.lever.sample_codec import copied, is_aliased, pack, same_bits, shares
 from hotlap.lever.witness import Witness
 
@@ -27,9 +27,6 @@ __all__ = ["Keeping", "PartMemory"]
 
 PROOFS = 4
 """Calls that are made twice and compared, in each process, before one is spared."""
-AGAIN, RAREST = 64, 1024
-"""Results given from the cache after which one is computed all the same and compared: at the start of each epoch, and,
-doubled each time, at most. One in 64 alone would leave no more than a speedup of 64."""
 QUICK_S = 2e-4
 """A function that is quicker than this is left alone. Prior: a look at what it reads, and into the cache, takes a tenth
 of it."""
@@ -52,11 +49,13 @@ OPENINGS = 16
 class Keeping:
     """What all memories of a lever have in common."""
 
-    cache: FileCache
-    used: Callable[[], None]
-    """Called when results of a function are kept from then on."""
+    results: KeptResults
+    used: Callable[[str], None]
+    """Called with the name of a function whose results are kept from then on."""
+    ended: Callable[[str, str], None]
+    """Called with the name of one whose results may not be kept any more, and the reason."""
     unfit: Callable[[str], None]
-    """Called with the reason why those of one are not."""
+    """Called with the reason why those of one never were."""
     longest: Callable[[], int]
     """Samples of the largest data set. Only asked where they are drawn: to ask may open a file."""
 
@@ -67,7 +66,7 @@ class PartMemory:
     def __init__(self, part: Part, name: str, keeping: Keeping) -> None:
         self._part, self._function, self._keeping = part, part.function, keeping
         self._skip = int(part.holder is not None)
-        self._name = name
+        self.name = name
         self._on = True
         self._reading = part.reading
         self._inherited = self._contents(math.inf)
@@ -81,12 +80,19 @@ class PartMemory:
         self._openings = 0
         self._witness: Witness | None = None
         self._spent_s = self._copied_s = 0.0
-        self._proofs = self._given = self._computed = 0
-        self._apart = self._next = AGAIN
+        self._proofs = self._computed = 0
+        self._is_used = False
+        self._comparisons = Comparisons()
+
+    def end(self) -> None:
+        """Compute each result from now on."""
+        if self._on:
+            self._on = False
+            self._keeping.results.forget(self.name)
 
     def look(self) -> None:
         """An epoch begins."""
-        self._apart, self._next = AGAIN, min(self._next, self._given + AGAIN)
+        self._comparisons.begin()
         if self._on and self._witness is not None and self._pid == os.getpid() and not self._opens():
             self._witness.look()
 
@@ -100,18 +106,15 @@ class PartMemory:
         if self._proofs < PROOFS:
             is_main = threading.current_thread() is threading.main_thread()
             return self._prove(given, args, kwargs) if is_main else self._function(*args, **kwargs)
-        key = f"{self._name}|{self._state}|{given}"
-        found = kept(self._keeping.cache, key)
+        key, results = f"{self.name}|{self._state}|{given}", self._keeping.results
+        found = results.get(key)
         if found is None:
             self._computed += 1
-            if self._given < LEAST_GIVEN_FRAC * self._computed:
+            if self._comparisons.given < LEAST_GIVEN_FRAC * self._computed:
                 self._on = self._computed <= PATIENCE * self._keeping.longest()
-            return through(self._keeping.cache, key, lambda: self._function(*args, **kwargs))
-        self._given += 1
-        if self._given < self._next:
+            return results.through(key, lambda: self._function(*args, **kwargs))
+        if not self._comparisons.are_due():
             return found
-        self._apart = min(2 * self._apart, RAREST)
-        self._next = self._given + self._apart
         value = self._function(*args, **kwargs)
         if not same_bits(value, found):
             self._stop("gave another result for the same arguments")
@@ -124,7 +127,7 @@ class PartMemory:
         states, before, opens = random_states(), self._contents(samples), self._opens()
         spare = functools.partial(self._function, *args[: self._skip], *copy.deepcopy(args[self._skip :]))
         spare = functools.partial(spare, **copy.deepcopy(kwargs))
-        value = self._function(*args, **kwargs)
+        value, files = with_files(lambda: self._function(*args, **kwargs))
         now = self._contents(samples)
         if before is None or now is None:
             self._stop("reads more than can be watched")
@@ -143,10 +146,16 @@ class PartMemory:
             self._compare(value, spare)
         if not self._on:
             return value
-        key = f"{self._name}|{self._state}|{given}"
-        if not same_bits(through(self._keeping.cache, key, lambda: value), value):
-            self._stop("gave another result for the same arguments")
+        self._keep(f"{self.name}|{self._state}|{given}", value, files)
         return value
+
+    def _keep(self, key: str, value: Any, files: Files) -> None:
+        """What another process has kept already must be the same."""
+        found = self._keeping.results.get(key)
+        if found is None:
+            self._keeping.results.keep(key, value, files)
+        elif not same_bits(found, value):
+            self._stop("gave another result for the same arguments")
 
     def _compare(self, value: Any, again: Callable[[], Any]) -> None:
         """The second call."""
@@ -171,7 +180,8 @@ class PartMemory:
         if self._on and self._proofs == PROOFS:
             self._on = self._spent_s >= max(PROOFS * QUICK_S, WORTH * self._copied_s)
             if self._on:
-                self._keeping.used()
+                self._is_used = True
+                self._keeping.used(self.name)
 
     def _begin_to_keep(self, again: Callable[[], Any]) -> None:
         """With all open that it opens: what that is, is looked at like everything else that it reads."""
@@ -179,7 +189,8 @@ class PartMemory:
         if self._reading.reason is not None:
             self._stop(f"may change: {self._reading.reason}")
             return
-        self._witness = Witness(None, again, self._reading.values)
+        gone = functools.partial(self._stop, "reads what was changed in place, or for long")
+        self._witness = Witness(again, self._reading.values, gone)
         # a process that holds what no other can be told to hold has names of its own
         self._state = name_of(self._witness.before, self._inherited) or os.urandom(16).hex()
 
@@ -202,5 +213,9 @@ class PartMemory:
         return found if thread_time() - begun < max(LONGEST_LOOK_S, LOOK_PER_SAMPLE_S * samples) else None
 
     def _stop(self, why: str) -> None:
-        self._on = False
-        self._keeping.unfit(f"{self._function.__name__} {why}")
+        why = f"{self._function.__name__} {why}"
+        if self._is_used:
+            self._keeping.ended(self.name, why)
+        else:
+            self._on = False
+            self._keeping.unfit(why)

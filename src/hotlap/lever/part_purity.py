@@ -5,64 +5,80 @@ What cannot be followed or watched counts against it. Nothing is run.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
-import logging
-import random
-from collections import deque
-from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+import sys
+from collections.abc import Callable, Mapping
+from types import FunctionType, ModuleType
 from typing import Any
 
+from hotlap.lever.class_parts import function_of, is_read_as_it_is
 from hotlap.lever.effects import has_effect, unnamed_methods
+from hotlap.lever.held_values import Changing, HeldValues
 from hotlap.lever.lazy_opening import Settled, settled, stores_in_place
-from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_library, is_library_name
-from hotlap.lever.users_code import codes_in, is_standard, is_users, names_in
-from hotlap.lever.watched_kinds import FLAT, PLAIN, inside, is_alone, is_numbers
+from hotlap.lever.purity import draws_by_name, is_known_name, is_library, own_function
+from hotlap.lever.users_code import (
+    codes_in,
+    global_names_in,
+    imports_in,
+    is_users,
+    is_users_module,
+    is_users_unread,
+    names_in,
+)
 
 __all__ = ["Reading"]
 
-_MOST_SEEN, _DEEP = 2000, 6
 _MADE_BY = ("__init__", "__new__", "__post_init__")
-_CONTAINERS = (list, tuple, set, frozenset, dict, deque)
-_BUILT_IN = ("builtins", "collections")
 _MISSING: Any = object()
 
 
-class _Changing(Exception):
-    """Why results may change."""
-
-
-class Reading:
+class Reading(HeldValues):
     """Of a function, a method of ``holder`` where that is not None. ``reason``: why its results may change between
     calls, None where nothing says so; with ``stores_alone``, only for the user's code that stores something."""
 
-    def __init__(self, function: FunctionType, holder: Any, stores_alone: bool = False) -> None:
-        self._holder, self._stores_alone = holder, stores_alone
+    def __init__(self, function: FunctionType | None, holder: Any, stores_alone: bool = False) -> None:
+        super().__init__(holder)
+        self._stores_alone = stores_alone
         self._own: dict[str, Any] = getattr(holder, "__dict__", {})
         self._names: set[str] = set()
-        self._seen: set[Any] = set()
-        self._objects: dict[type, list[Any]] = {}
-        """That are held, by class: their methods are followed."""
         self._tests: list[tuple[type, Callable[[Any], Any]]] = []
         """Of the objects of a class: whether one has something to open still."""
         self._modules: list[ModuleType] = []
         self._classes: list[type] = []
-        self._globals: dict[tuple[int, str], tuple[dict[str, Any], str]] = {}
+        self._globals: dict[tuple[int, str], tuple[Mapping[str, Any], str]] = {}
         self.reason: str | None = None
         try:
-            if holder is not None and (not hasattr(holder, "__dict__") or hasattr(type(holder), "__getattr__")):
-                self._refuse("its object's attributes cannot be watched")
-            self._follow(function, of=None if holder is None else type(holder))
+            self._begin(function)
             self._until_all_is_read()
-        except (_Changing, RecursionError) as err:
-            self.reason = str(err) or "its parts lie too deep to follow"
+        except Changing as err:
+            self.reason = str(err)
+        except RecursionError:
+            self.reason = "its parts lie too deep to follow"
+        except Exception as err:  # of an object that cannot be looked into
+            self.reason = f"it reads what cannot be looked into ({type(err).__name__})"
+        self._met.clear()
         things = {**self._objects, type(holder): [*self._objects.get(type(holder), ()), holder]}
         self._asked = [(test, thing) for kind, test in self._tests for thing in things[kind]]
 
+    def _begin(self, function: FunctionType | None) -> None:
+        holder = self._holder
+        if holder is not None and (not hasattr(holder, "__dict__") or hasattr(type(holder), "__getattr__")):
+            self._refuse("its object's attributes cannot be watched")
+        if function is not None:
+            self._follow(function, of=None if holder is None else type(holder))
+
     def _refuse(self, why: str) -> None:
         if not self._stores_alone:
-            raise _Changing(why)
+            raise Changing(why)
+
+    def _refuse_name(self, name: str, function: FunctionType) -> None:
+        if draws_by_name(name) or has_effect(name):
+            self._refuse(f"{function.__name__} uses {name}")
+
+    def _refuse_store(self, name: str, function: FunctionType) -> None:
+        raise Changing(f"{function.__name__} stores state ({name})")
 
     def opens(self) -> bool:
         """Whether it opens something at its first call, and keeps it."""
@@ -95,9 +111,15 @@ class Reading:
         return sorted(self._names)
 
     def _until_all_is_read(self) -> None:
-        before = (-1, -1)
-        while before != (now := (len(self._seen), len(self._names))):
+        before = (-1, -1, -1)
+        while before != (now := (len(self._seen), len(self._met), len(self._names))):
             before = now
+            for kind, things in list(self._objects.items()):
+                for name in unnamed_methods(kind):
+                    self._method(things[0], name)
+            for kind in list(self._classes):
+                for name in (*unnamed_methods(kind), *_MADE_BY):
+                    self._of_class(kind, name)
             for name in list(self._names):
                 self._look_up(name)
 
@@ -107,32 +129,38 @@ class Reading:
             self._method(self._holder, name)
             if name in self._own:
                 self._hold(self._own[name])
-        for kind, things in list(self._objects.items()):
-            for method in (name, *unnamed_methods(kind)):
-                self._method(things[0], method)
+        for things in list(self._objects.values()):
+            self._method(things[0], name)
         for module in list(self._modules):
             self._global(vars(module), name)
         for kind in list(self._classes):
-            for method in (name, *unnamed_methods(kind), *_MADE_BY):
-                found = getattr(kind, method, None)
-                if isinstance(found, FunctionType):
-                    self._follow(found, makes=method in _MADE_BY)
+            self._of_class(kind, name)
 
     def _method(self, thing: Any, name: str) -> None:
         if name in _MADE_BY:  # of what is made there (super().__init__()), not of what is held
             return
-        for kind in type(thing).__mro__:
-            if name in vars(kind):
-                found = vars(kind)[name]
-                if isinstance(found, functools.cached_property):
-                    self._once(thing, name, found)
-                    return
-                of = type(thing) if isinstance(found, FunctionType | property) else None
-                found = getattr(found, "fget", None) or getattr(found, "__func__", None) or found
-                if isinstance(found, FunctionType):
-                    self._follow(getattr(found, IN_PLACE_OF, found), of=of)
-                elif kind is not object and not callable(found) and not hasattr(type(found), "__get__"):
-                    self._hold(found)
+        kind = type(thing)
+        for known in kind.__mro__:
+            found = vars(known).get(name, _MISSING)
+            if isinstance(found, functools.cached_property):
+                self._once(thing, name, found)
+                return
+            self._found(known, name, of=kind if isinstance(found, FunctionType | property) else None)
+
+    def _of_class(self, kind: type, name: str) -> None:
+        """Of a class of the script's, of which the code may make objects."""
+        for known in kind.__mro__:
+            self._found(known, name, makes=name in _MADE_BY)
+
+    def _found(self, kind: type, name: str, makes: bool = False, of: type | None = None) -> None:
+        found = own_function(function_of(vars(kind).get(name, _MISSING)))
+        if isinstance(found, FunctionType):
+            self._follow(found, makes, of)
+        elif found is not _MISSING and not is_known_name(kind.__module__) and is_read_as_it_is(found):
+            self._hold_of_class(kind, name, found)
+
+    def _hold_of_class(self, kind: type, name: str, value: Any) -> None:
+        self._hold(value)
 
     def _once(self, thing: Any, name: str, found: Any) -> None:
         """What it gives at its first use is kept from then on."""
@@ -144,12 +172,10 @@ class Reading:
         """``of``: the class whose method it is."""
         if draws_by_name(function.__name__):  # whatever name it goes by here
             self._refuse(f"it uses {function.__name__}")
-        if (function.__code__, of) in self._seen or is_library(function):
-            return
-        if self._stores_alone and not is_users(function):
+        if (function.__code__, of) in self._seen or not self._is_followed(function):
             return
         if self._stores_alone and stores_in_place(function):
-            raise _Changing(f"{function.__name__} stores state")
+            raise Changing(f"{function.__name__} stores state")
         self._seen.add((function.__code__, of))
         own = Settled(function.__code__)
         if of is not None:
@@ -159,17 +185,36 @@ class Reading:
             for instruction in dis.get_instructions(code):
                 stores = instruction.opname in ("STORE_ATTR", "DELETE_ATTR") and not makes
                 if stores or instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                    raise _Changing(f"{function.__name__} stores state ({instruction.argval})")
+                    self._refuse_store(instruction.argval, function)
         for name in names_in(own.code):
-            if draws_by_name(name) or has_effect(name):
-                self._refuse(f"{function.__name__} uses {name}")
+            self._refuse_name(name, function)
             self._names.add(name)
+        for name in sorted(global_names_in(own.code)):
             self._global(function.__globals__, name)
-        cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        for value in [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
+        for name in imports_in(function, own.code):
+            self._import(name, function)
+        for value in [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
             self._hold(value)
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # an empty one
+                self._hold(cell.cell_contents)
 
-    def _global(self, names: dict[str, Any], name: str) -> None:
+    def _is_followed(self, function: FunctionType) -> bool:
+        return is_users(function) if self._stores_alone else not is_library(function)
+
+    def _is_read(self, name: str, module: ModuleType | None = None) -> bool:
+        """Whether the functions and classes of such a module are followed by their names."""
+        return not is_known_name(name)
+
+    def _import(self, name: str, function: FunctionType) -> None:
+        """A module of the script's that the function itself imports, by its full name."""
+        if is_users_unread(name):
+            self._refuse(f"{function.__name__} imports {name}")
+        for module in (sys.modules.get(name), sys.modules.get(name.partition(".")[0])):
+            if module is not None and is_users_module(name, module):
+                self._is_code(module)
+
+    def _global(self, names: Mapping[str, Any], name: str) -> None:
         value = names.get(name, _MISSING)
         if value is not _MISSING and not self._is_code(value):
             self._hold(value)
@@ -178,72 +223,26 @@ class Reading:
     def _is_code(self, value: Any) -> bool:
         """Whether it is a function, a class or a module: its code is read, where it is none of a library's."""
         if isinstance(value, FunctionType):
-            self._follow(getattr(value, IN_PLACE_OF, value))
+            function = own_function(value)
+            if isinstance(function, FunctionType):
+                self._follow(function)
         elif isinstance(value, type):
-            if not _is_installed(value.__module__) and value not in self._classes:
+            module = str(value.__module__)
+            self._refuse_module(module)
+            if value not in self._seen and self._is_read(module):
                 self._classes.append(value)
                 self._seen.add(value)
         elif isinstance(value, ModuleType):
-            if not _is_installed(value.__name__) and value not in self._modules:
+            self._refuse_module(value.__name__)
+            if value.__name__ not in self._seen and self._is_read(value.__name__, value):
                 self._modules.append(value)
                 self._seen.add(value.__name__)
         else:
             return False
         return True
 
-    def _hold(self, value: Any) -> None:
-        """A value that is read: it must be one that can be watched."""
-        kind: Any = type(value)
-        if is_alone(value) or self._is_code(value):
-            return
-        if is_numbers(value):
-            if getattr(getattr(value, "dtype", None), "hasobject", False):
-                self._hold(value.ravel().tolist())
-        elif isinstance(value, MethodType):
-            self._hold(value.__func__)
-            self._hold(value.__self__)
-        elif isinstance(value, BuiltinFunctionType):  # a library's, or a method of an object: of an iterator, a file
-            if draws_by_name(value.__name__):
-                self._refuse(f"it uses {value.__name__}")
-            self._hold(value.__self__)
-        elif isinstance(value, functools.partial):
-            self._hold([value.func, *value.args, *value.keywords.values()])
-        elif isinstance(value, _CONTAINERS) and (kind.__module__ in _BUILT_IN or hasattr(kind, "_fields")):
-            self._hold_all(value)
-        else:
-            self._hold_object(value, kind)
-
-    def _hold_all(self, value: Any) -> None:
-        if id(value) in self._seen:
-            return
-        self._seen.add(id(value))
-        found = inside(value)
-        for _ in range(_DEEP):  # lists of tuples, or of dictionaries: there may be a million
-            rest = [part for part in found if type(part) not in PLAIN]
-            if not {type(part) for part in rest} <= FLAT:
-                for part in rest:
-                    self._hold(part)
-                return
-            found = [inner for part in rest for inner in inside(part)]
-
-    def _hold_object(self, value: Any, kind: Any) -> None:
-        unseen = isinstance(value, random.Random | logging.Logger | dict | list | tuple | set | frozenset | deque)
-        known = is_standard(kind.__module__) or draws_by_name(kind.__name__)
-        if unseen or known or not hasattr(value, "__dict__"):
-            if kind is functools._lru_cache_wrapper:
-                raise _Changing(f"{value.__name__} keeps results")
-            self._refuse(f"it uses a {kind.__name__}")
-            return
-        if id(value) in self._seen or value is self._holder:
-            return
-        self._objects.setdefault(kind, []).append(value)
-        self._seen.add(id(value))
-        if len(self._seen) > _MOST_SEEN:
-            raise _Changing("it reads more than can be followed")
-        for held in list(vars(value).values()):
-            self._hold(held)
-
-
-def _is_installed(module: str) -> bool:
-    """Of the standard library, or of the libraries whose functions are known to compute alone."""
-    return is_standard(module) or is_library_name(module)
+    def _refuse_module(self, name: str) -> None:
+        """One of a library that draws (numpy.random), under whatever name."""
+        drawing = [part for part in name.split(".") if draws_by_name(part)]
+        if drawing and is_known_name(name):
+            self._refuse(f"it uses {drawing[0]}")

@@ -9,6 +9,8 @@ import stat
 import sys
 from typing import Any
 
+from hotlap.lever.opened_files import note_opened
+
 __all__ = ["bytes_key", "file_key", "seek", "stream_key", "tell"]
 
 
@@ -19,6 +21,7 @@ def file_key(path: Any) -> str | None:
     name = os.fspath(path)
     if not isinstance(name, str):
         return None
+    note_opened(name)
     try:
         return _facts(os.stat(name))
     except (OSError, ValueError):

@@ -18,37 +18,39 @@ _USES = 64
 _COMPARED, _FEW = (list, dict, set, bytearray), 64
 """Containers that are compared at each use, and the most that they may hold."""
 _PLAIN = frozenset((int, str, bool, bytes, type(None)))
+_PATIENCE = 8
+"""Looks in a row that find another: what was replaced for so long is not put back."""
 _SHARE = 30.0
 """Looking again takes a thirtieth of the time at most, beside the look at the start of an epoch."""
 
 
 class Witness:
-    """Remembers what a data set holds, or what ``values`` gives each time. Raises Unwatched where that is too much.
+    """Remembers what ``values`` gives each time, and all that those hold. Raises Unwatched where that is too much.
     ``again`` gives one sample, or part of it, as the script's own code does.
 
-    What is replaced (``data.size = 224``) is seen at once, and is trusted again when it is put back. What is changed in
-    place is seen at the next look; since samples may have been kept in between, that is for good.
+    What is replaced (``data.size = 224``) is seen at once, and is trusted again when it is put back soon. What is
+    changed in place is seen at the next look; since samples may have been kept in between, that is for good, and
+    ``gone`` is called.
     """
 
-    def __init__(self, watched: Any, again: Callable[[], Any], values: Callable[[], list[Any]] | None = None) -> None:
-        self._watched = watched
+    def __init__(
+        self, again: Callable[[], Any], values: Callable[[], list[Any]], gone: Callable[[], None] | None = None
+    ) -> None:
         self._values = values
         self._again = again
+        self._tell = gone
         self._gone = False
-        self._uses = 0
+        self._uses = self._missed = 0
         self._sample = pack(again())
         begun = perf_counter()
-        self.before = self._contents()
+        self.before = Contents(*values())
         """What it held when it began to be trusted."""
         self._remember(self.before)
         self._looked = perf_counter()
         self._cost = self._looked - begun
 
-    def _contents(self) -> Contents:
-        return Contents(self._watched) if self._values is None else Contents(*self._values())
-
     def _remember(self, contents: Contents) -> None:
-        self._own = self._values() if self._values is not None else []
+        self._own = self._values()
         self._held = [(found, list(found.values())) for found in contents.attributes[:_OBJECTS]]
         values = [*self._own, *(value for _, held in self._held for value in held)]
         self._small = [(value, copy) for value in values if (copy := _copy_of_small(value)) is not None]
@@ -56,7 +58,7 @@ class Witness:
         self._versions = [(value, version) for value, version in versions if version is not None]
 
     def _is_untouched(self) -> bool:
-        if self._values is not None and not all(map(operator.is_, self._values(), self._own)):
+        if not all(map(operator.is_, self._values(), self._own)):
             return False
         for now, held in self._held:
             if len(now) != len(held) or not all(map(operator.is_, now.values(), held)):
@@ -80,14 +82,17 @@ class Witness:
             return
         begun = perf_counter()
         try:
-            now = self._contents()
+            now = Contents(*self._values())
             same = now.same_as(self.before) and pack(self._again()) == self._sample
         except Exception:  # too much, or broken: what is wrong the script hears at its own draw
             same = False
+        self._missed = 0 if same else self._missed + 1
         if same:
             self._remember(now)
-        elif self._is_untouched():
+        elif self._missed >= _PATIENCE or self._is_untouched():
             self._gone = True
+            if self._tell is not None:
+                self._tell()
         self._looked = perf_counter()
         self._cost = self._looked - begun
 

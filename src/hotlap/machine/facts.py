@@ -88,7 +88,7 @@ def read_machine(python: str = sys.executable, sandbox: str = "none", *, import_
     cpu = read_cpu()
     cores = usable_cores()
     total, available = memory_now()
-    shm = Path("/dev/shm")
+    shm = shutil.disk_usage("/dev/shm") if Path("/dev/shm").is_dir() else None
     return Machine(
         system=platform.system(),
         cpu=cpu.name,
@@ -102,6 +102,7 @@ def read_machine(python: str = sys.executable, sandbox: str = "none", *, import_
         peaks=gpu_peaks(gpus[0].name) if gpus else cpu_peaks(cpu, cores),
         sandbox=sandbox,
         compiler=find_compiler(),
-        shm_bytes=shutil.disk_usage(shm).total if shm.is_dir() else None,
+        shm_bytes=shm.total if shm is not None else None,
+        shm_free_bytes=shm.free if shm is not None else None,
         allocators=find_allocators(python),
     )

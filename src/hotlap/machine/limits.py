@@ -62,8 +62,12 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 
 def memory_limit_bytes(root: Path = Path("/")) -> tuple[int, int] | None:
-    """(limit, used without reclaimable page cache) of the tightest memory cgroup; ``None`` without a limit."""
-    found: list[tuple[int, int]] = []
+    """The smallest limit of the memory cgroups, and what of it is taken; ``None`` without a limit.
+
+    Taken is what is used without reclaimable page cache, and what a group above does not have left.
+    """
+    limits: list[int] = []
+    left: list[int] = []
     for folder in cgroup_folders("memory", root):
         for limit_name, used_name in (
             ("memory.max", "memory.current"),
@@ -73,8 +77,9 @@ def memory_limit_bytes(root: Path = Path("/")) -> tuple[int, int] | None:
             if limit and used and limit.isdigit() and int(limit) < _UNLIMITED:
                 stat = dict(line.split()[:2] for line in (_text(folder / "memory.stat") or "").splitlines())
                 cache = int(stat.get("total_inactive_file", stat.get("inactive_file", "0")))
-                found.append((int(limit), max(0, int(used) - cache)))
-    return min(found, default=None)
+                limits.append(int(limit))
+                left.append(int(limit) - max(0, int(used) - cache))
+    return (min(limits), min(limits) - max(0, min(left))) if limits else None
 
 
 def memory_now(root: Path = Path("/")) -> tuple[int, int]:
@@ -82,6 +87,6 @@ def memory_now(root: Path = Path("/")) -> tuple[int, int]:
     memory = psutil.virtual_memory()
     total, available = int(memory.total), int(memory.available)
     limit = memory_limit_bytes(root)
-    if limit is not None and limit[0] < total:
-        total, available = limit[0], min(available, max(0, limit[0] - limit[1]))
+    if limit is not None:
+        total, available = min(total, limit[0]), min(available, limit[0] - limit[1])
     return total, available

@@ -8,15 +8,21 @@ lock, unlike a process id, cannot be somebody else's by now.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from hotlap.records.errors import HotlapError
 
-__all__ = ["make_scratch", "remove_scratch"]
+__all__ = ["launched_here", "make_scratch", "remove_scratch"]
+
+PER_MACHINE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE")
+"""Variables in which launchers (torchrun, Open MPI, MPICH, srun) tell how many processes they start on a machine. What
+srun tells is the tasks of each: ``4(x2),3``."""
 
 _PREFIX = "hotlap-"
 _OWNER = "owner"
@@ -47,6 +53,13 @@ def make_scratch(base: Path | None = None) -> Path:
     os.replace(part, folder / _OWNER)  # so no folder is ever seen with a lock that nobody holds yet
     _held[folder] = owner
     return folder
+
+
+def launched_here(environment: Mapping[str, str] = os.environ) -> int:
+    """How many processes a launcher has started on this machine as it has started this one: each makes a scratch of its
+    own."""
+    counts = [re.findall(r"(\d+)(?:\(x\d+\))?", environment.get(name, "")) for name in PER_MACHINE]
+    return max([1, *(int(count) for found in counts for count in found)])
 
 
 def remove_scratch(folder: Path) -> None:

@@ -97,8 +97,7 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
             if loads.fresh:
                 loads.confirm()
             else:
-                rec.samples += loads.samples
-                loads.samples = loads.root = 0
+                loads.count.trained()
             if len(rec.losses) < 16:
                 losses.remember(rec.losses, args, kwargs)
         except Exception as err:
@@ -113,8 +112,7 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
                 return original(*args, **kwargs)
             if rec.brief:
                 rec.micro += 1
-                rec.samples += loads.samples
-                loads.samples = loads.root = 0
+                loads.count.trained()
                 return original(*args, **kwargs)
             before(args, kwargs)
             call = _chain(points.around_backward, original) if points.around_backward else original

@@ -95,12 +95,12 @@ class Forwards:
             if graded and module.training and self.validations.trained(module) and self.validations.trains_again():
                 self.validations.end_by_backward()
         elif not graded:
-            fresh = self.loads is not None and self.loads.has_fresh()
             if self.rec.step_index == 0 and not self.rec.micro:
                 self.rec.not_yet()
             elif self.rec.cur is None and self.validations.trained(module):
                 caller = sys._getframe(3)
-                if fresh or not module.training:
+                self.loads.count.takes_turn(id(module))
+                if self.loads.may_validate() or not module.training:
                     self.validations.begin(caller, False)
                 elif self.validations.evaluates(caller):
                     self.validations.begin(caller, False)
@@ -136,11 +136,11 @@ class Forwards:
     def called_in_training(self, module: Any, args: Any, kwargs: Any) -> None:
         """A graded call of a root has returned: where no loader says so, its arguments tell the samples."""
         self.training_calls += 1
-        if self.loads is not None and self.loads.needs_samples():
+        if self.loads is not None and self.loads.count.wanted(id(module)):
             try:
                 with self._unseen():
                     samples = batch_samples(args) or batch_samples(tuple(kwargs.values()))
-                self.loads.samples_of_forward(id(module), samples)
+                self.loads.count.tell(id(module), samples)
             except Exception as err:
                 self.ctx.failed("samples", err)
 
@@ -195,7 +195,8 @@ def install(ctx: Context, validations: Validations) -> Forwards:
                     rec.acc[FORWARD] += clock() - rec.t0 - rec.gc_ns
                     rec.cur = None
                 if found[1]:
-                    if state.loads.samples or rec.samples:
+                    count = state.loads.count
+                    if (count.samples or rec.samples) and not count.teller and not count.split:
                         state.training_calls += 1
                     else:
                         state.called_in_training(self, args, kwargs)

@@ -49,6 +49,8 @@ class LoadMeter:
         """Threads inside ``fetch``."""
         self.decode = 0
         self.collate = 0
+        self.collated = 0
+        """Samples that the last batch was made of."""
         self.skip = 0
         """Fetches that are only counted before one is timed again."""
         self._short = 0
@@ -121,6 +123,7 @@ class TimedCollate:
 
     def __call__(self, samples: Any) -> Any:
         meter = self._holder.meter
+        meter.collated = len(samples) if type(samples) is list else 1
         try:
             if not meter.fetching:
                 return self._collate(samples)
@@ -164,12 +167,18 @@ def install(ctx: Context) -> MeterHolder:
 
     ctx.undo.replace(base, "__init__", __init__)
     for owner in (module._MapDatasetFetcher, module._IterableDatasetFetcher):
-        ctx.undo.replace(owner, "fetch", _timed_fetch(owner.fetch, holder))
+        ctx.undo.replace(owner, "fetch", _timed_fetch(owner.fetch, holder, owner is module._IterableDatasetFetcher))
     return holder
 
 
-def _timed_fetch(original: Any, holder: MeterHolder) -> Any:
+def _timed_fetch(original: Any, holder: MeterHolder, iterable: bool) -> Any:
+    """``fetch`` of map-style or of ``iterable`` data sets, which end in the middle of a batch, or before it."""
     clock, cpu_clock = time.monotonic_ns, time.thread_time_ns
+
+    def samples(meter: LoadMeter, index: Any) -> int:
+        if iterable:
+            return meter.collated
+        return len(index) if type(index) is list else 1
 
     @functools.wraps(original)
     def fetch(self: Any, index: Any) -> Any:
@@ -177,9 +186,10 @@ def _timed_fetch(original: Any, holder: MeterHolder) -> Any:
         try:
             if meter.skip > 0 and meter.is_validation() is meter.validation:
                 meter.skip -= 1
+                result = original(self, index)
                 meter.batches += 1
-                meter.samples += len(index) if type(index) is list else 1
-                return original(self, index)
+                meter.samples += samples(meter, index)
+                return result
             thread = get_ident()
             if thread in meter.fetching:
                 return original(self, index)
@@ -189,7 +199,7 @@ def _timed_fetch(original: Any, holder: MeterHolder) -> Any:
                 result = original(self, index)
             finally:
                 meter.fetching.discard(thread)
-            meter.fetched(clock() - begun, cpu_clock() - cpu, len(index) if type(index) is list else 1)
+            meter.fetched(clock() - begun, cpu_clock() - cpu, samples(meter, index))
             return result
         except BaseException as err:
             strip(err)

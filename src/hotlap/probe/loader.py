@@ -12,10 +12,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from hotlap.probe.batches import batch_samples
+from hotlap.probe.batches import batch_samples, sample_bytes
 from hotlap.probe.context import Context
 from hotlap.probe.loader_passes import IterState, LoaderInfo, WaitingIterator, loader_facts
 from hotlap.probe.recorder import DATA_WAIT
+from hotlap.probe.step_samples import StepSamples
 from hotlap.probe.validation import MAX_EVENTS, Validations
 from hotlap.records.rows import Event
 
@@ -44,9 +45,7 @@ class Loads:
         self.strange = False
         """Whether one of them is of a loader that no step is known to have trained on."""
         self._fresh_ns = 0
-        self.samples = 0
-        self.root = 0
-        self.last_samples = 0
+        self.count = StepSamples(self.rec)
         self._starts = 0
         self._numbers = 0
         self._unseen = ctx.torch._C.DisableTorchFunction
@@ -77,7 +76,7 @@ class Loads:
             return
         before = self._made_at.get(frame)
         if before is not None and before.loader() is None:
-            info.number = before.number
+            info.number, info.sample_bytes = before.number, before.sample_bytes
         self._made_at[frame] = info
 
     def kind_known(self, info: LoaderInfo, training: bool) -> None:
@@ -89,6 +88,11 @@ class Loads:
     def has_fresh(self) -> bool:
         """Whether a pass has begun of which no batch was trained on yet."""
         return bool(self.fresh)
+
+    def may_validate(self) -> bool:
+        """Whether such a pass may be a validation's. One through a loader that is trained on begins an epoch, as far as
+        its first batch tells: a network that trains may be called without gradients, too (a GAN's generator)."""
+        return any(not state.info.training or state.batches > 1 for state in self.fresh)
 
     def take_fresh(self) -> tuple[int, list[IterState]]:
         """A validation takes over what is fresh: its data wait in ns, and its passes."""
@@ -106,9 +110,7 @@ class Loads:
     def confirm(self) -> None:
         """A backward: what was fetched is trained on."""
         rec = self.rec
-        rec.samples += self.samples
-        self.samples = 0
-        self.root = 0
+        self.count.trained()
         self.strange = False
         if not self.fresh:
             return
@@ -128,34 +130,31 @@ class Loads:
         self.fresh = []
         self._fresh_ns = 0
 
-    def needs_samples(self) -> bool:
-        """Whether no batch was fetched for this step: then the forward must tell how many samples it has."""
-        return not self.samples and not self.rec.samples
-
-    def samples_of_forward(self, root: int, samples: int) -> None:
-        """The first root called since the last backward says how many samples there are."""
-        if not self.root:
-            self.root = root
-            self.samples = self.last_samples or samples
+    def samples_in(self, batch: Any, most: int) -> int:
+        """Samples of a batch, by its tensors; where so many were asked for, no more than these."""
+        with self._unseen():
+            found = batch_samples(batch)
+        return min(found, most) if found and most else found or most
 
     def got(self, state: IterState, batch: Any, spent: int, begun: int) -> None:
         """A batch has come, in ``spent`` ns since ``begun``."""
         state.batches += 1
         samples = state.lens.popleft() if state.lens else 0
         state.lens_known = bool(samples)
-        if not samples:
-            with self._unseen():
-                samples = batch_samples(batch)
+        if not samples or state.iterable:
+            samples = self.samples_in(batch, samples)
         if state.batches == 1:
             in_workers = state.info.facts is None or state.info.facts["num_workers"] > 0
             state.start_ns += spent if in_workers else max(0, state.indices_ns - begun)
+            if state.info.sample_bytes is None:
+                with self._unseen():
+                    state.info.sample_bytes = sample_bytes(batch, samples)
         if self.ctx.points.validating:
             self.validations.waited(state, spent, True)
             if state.info.training or self.validations.chain is not None:
-                self.samples = samples
+                self.count.samples = samples
             return
-        self.samples += samples
-        self.last_samples = samples
+        self.count.fetched(samples)
         if state.fresh:
             self._fresh_ns += spent
             if not state.info.training and not self.strange:

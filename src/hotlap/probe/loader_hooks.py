@@ -32,7 +32,7 @@ def _by_wrapper(frame: FrameType | None) -> bool:
 def watch_next(loads: Loads, owner: Any) -> None:
     """Replace ``__next__`` of a class of loader iterators."""
     rec, points = loads.rec, loads.ctx.points
-    clock = rec.clock
+    clock, fetched = rec.clock, loads.count.fetched
     original: Any = owner.__next__
 
     @functools.wraps(original)
@@ -54,8 +54,8 @@ def watch_next(loads: Loads, owner: Any) -> None:
                     rec.cur = None
             state.batches += 1
             if state.lens:
-                loads.last_samples = samples = state.lens.popleft()
-                loads.samples += samples
+                samples = state.lens.popleft()
+                fetched(loads.samples_in(batch, samples) if state.iterable else samples)
             return batch
         except BaseException as err:
             strip(err)

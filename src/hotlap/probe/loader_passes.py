@@ -26,7 +26,7 @@ class _Loads(Protocol):
 class LoaderInfo:
     """One DataLoader: its number, where it was constructed, and whether its batches are trained on (None: unknown)."""
 
-    __slots__ = ("facts", "frame", "loader", "number", "training")
+    __slots__ = ("facts", "frame", "loader", "number", "sample_bytes", "training")
 
     def __init__(self, loader: Any, number: int, frame: int | None) -> None:
         self.loader = weakref.ref(loader)
@@ -35,6 +35,8 @@ class LoaderInfo:
         self.training: bool | None = None
         self.facts: dict[str, Any] | None = None
         """Taken at the first pass: a loader made in the ``for`` line itself is gone once its iterator is there."""
+        self.sample_bytes: int | None = None
+        """Of its first batch."""
 
 
 MAX_COLLATES = 4
@@ -138,7 +140,9 @@ def _shuffled(batch_sampler: Any) -> bool:
 class IterState:
     """One pass through a loader."""
 
-    __slots__ = ("batches", "fresh", "indices_ns", "info", "lens", "lens_known", "on_kind", "stack", "start_ns")
+    __slots__ = (
+        "batches", "fresh", "indices_ns", "info", "iterable", "lens", "lens_known", "on_kind", "stack", "start_ns"
+    )  # fmt: skip
 
     def __init__(self, info: LoaderInfo, on_kind: Callable[[LoaderInfo, bool], None]) -> None:
         self.info = info
@@ -153,6 +157,8 @@ class IterState:
         self.lens: deque[int] = deque()
         """Samples of the batches that are under way, by the length of their index lists."""
         self.lens_known = False
+        self.iterable = bool(info.facts and info.facts["iterable"])
+        """Whether these are the most that a batch may hold: an iterable data set ends when it ends."""
         self.stack: int | None = None
 
     def for_validation(self) -> None:

@@ -42,7 +42,8 @@ class Settings:
     def loader(self, info: LoaderInfo, training: bool) -> None:
         """It is known what a loader is for."""
         if info.facts is not None:
-            self.say("loader", {**info.facts, "training": training}, info.frame, str(info.number))
+            more = {"sample_bytes": info.sample_bytes, "training": training}
+            self.say("loader", {**info.facts, **more}, info.frame, str(info.number))
 
     def optimizer(self, optimizer: Any) -> None:
         """An optimizer's first update."""

@@ -99,6 +99,7 @@ class Steps:
 
         @functools.wraps(closure)
         def run(*args: Any, **kwargs: Any) -> Any:
+            self.validations.loads.count.teller = 0  # one batch, however often its loss is computed
             if rec.cur == OPTIMIZER:
                 rec.leave()
             try:

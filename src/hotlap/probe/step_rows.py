@@ -18,13 +18,16 @@ FULL = 50_000
 EACH = 25_000
 
 
-def _loss(value: Any) -> str:
-    """A loss as JSON. Tensors are read here, on the writer's thread: a device has computed them by now."""
+def _told(losses: list[Any]) -> str:
+    """The losses as a part of a line; nothing where one of them cannot be read: null says that it is no number.
+
+    Tensors are read here, on the writer's thread: a device has computed them by now.
+    """
     try:
-        number = value if type(value) is float else float(_item(value))
+        numbers = [value if type(value) is float else float(_item(value)) for value in losses]
     except (RuntimeError, ValueError, TypeError):
-        return "null"  # freed, or a fake tensor: nothing was computed
-    return repr(number) if number - number == 0 else "null"
+        return ""  # freed, or a fake tensor: nothing was computed
+    return f',"l":[{",".join(repr(x) if x - x == 0 else "null" for x in numbers)}]'
 
 
 def _on_device(value: Any) -> bool:
@@ -76,9 +79,10 @@ def _together(tensors: list[Any]) -> list[Any]:
 
 
 def forget_losses(steps: list[StepRow]) -> None:
-    """Losses on a device are given up: it has not come to them, and may never."""
+    """Losses of steps with one on a device are given up: it has not come to that, and may never."""
     for step in steps:
-        step[8][:] = [value if type(value) is float or not _on_device(value) else None for value in step[8]]
+        if any(type(value) is not float and _on_device(value) for value in step[8]):
+            step[8].clear()
 
 
 def _item(tensor: Any) -> Any:
@@ -152,7 +156,7 @@ class StepRows:
         phases[RESIDUAL] = max(0, wall - sum(phases))
         more = f',"lo":{lo},"lo_n":{lo_n}' if lo_n or lo else ""
         if losses:
-            more += f',"l":[{",".join(map(_loss, losses[-8:]))}]'
+            more += _told(losses[-8:])
         return form % (index, steps, start, wall, *measured(phases), samples, micro, longest, more)
 
     def _form(self, skips: Skips) -> tuple[str, Callable[[list[int]], tuple[int, ...]]]:

@@ -109,7 +109,7 @@ class Validations:
             self.given_back = self.tail_wait
             if chain is None:
                 self._confirm()
-                self.loads.samples = 0
+                self.loads.count.samples = 0
         self.chain = chain
         self.points.validating = True
         for callback in tuple(self.points.on_validation_begin):
@@ -158,7 +158,7 @@ class Validations:
         self.tail_known = False
         self.last = self.rec.clock()
         if self.chain is not None:
-            self.loads.samples = 0
+            self.loads.count.samples = 0
 
     def end_by_train(self) -> None:
         """The module was put back in train mode: all until now was validation, but a training batch already fetched."""

@@ -144,6 +144,8 @@ class Watch:
         """In a forked child: another process, perhaps another training, never the parent's file."""
         self.stacks.forget()
         self.recorder.restart_in_child()
+        for mark in self._marks.values():  # what was changed before the fork holds here too
+            self.recorder.emit(mark)
         self._closed = False
         self.begin()
 

@@ -48,6 +48,8 @@ class Call:
     cores: int = 0
     scratch: str = ""
     """Folder for a lever's own files (decoded cache); removed by the host."""
+    scratches: int = 1
+    """How many processes of this machine have a folder of their own for the same training, each as much as the next."""
     offline: bool = False
     """Trackers (W&B, MLflow, Comet, ...) are told to stay offline."""
     export: bool = False

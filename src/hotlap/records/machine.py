@@ -54,6 +54,7 @@ class Machine:
     compiler: str | None = None
     """C++ compiler found for torch.compile on CPU."""
     shm_bytes: int | None = None
+    shm_free_bytes: int | None = None
     allocators: list[str] = field(default_factory=list)
     """Paths of memory allocators that can be preloaded (tcmalloc, jemalloc), the likeliest to pay first."""
     schema: Literal["hotlap.machine/1"] = "hotlap.machine/1"

@@ -95,7 +95,7 @@ class Step:
     mx: int = 0
     """Longest single step of the row."""
     l: list[float | None] = field(default_factory=list)  # noqa: E741 - one letter, written a million times
-    """Losses given to backward in the row's last step, as computed by the script."""
+    """Losses given to backward in the row's last step, as computed by the script; None: NaN or infinite."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +18,8 @@ from hotlap.records.errors import HotlapError, RecordError
 __all__ = ["ROOT", "RunFolder", "list_runs", "write_atomic"]
 
 ROOT = ".hotlap"
+NUMBERED = 10
+"""Below this, folders of one second are told apart by a number alone: of one figure, so that their names sort."""
 T = TypeVar("T")
 _SPOILT = "It was damaged or edited: put it right, or remove the run's folder {folder}."
 
@@ -44,6 +48,15 @@ def write_atomic(path: Path, text: str, aside: Path | None = None, durable: bool
         raise HotlapError(f"Cannot write {path}: {err.strerror}.", hint) from err
 
 
+def _names(name: str) -> Iterator[str]:
+    """``name``, then numbered; where a crowd began in the same second (an array of tasks), this process' own."""
+    yield name
+    yield from (f"{name}-{number}" for number in range(2, NUMBERED))
+    own = f"{name}-{socket.gethostname().partition('.')[0]}-{os.getpid()}"
+    yield own
+    yield from (f"{own}-{number}" for number in range(2, 100))
+
+
 def _same_file_system(one: Path, other: Path) -> bool:
     try:
         return one.stat().st_dev == other.stat().st_dev
@@ -64,8 +77,7 @@ class RunFolder:
         stem = "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(script).stem)[:40] or "run"
         ours = base.name == ROOT or not os.path.exists(base)  # nothing but runs is put into a folder of the user's
         name = time.strftime("%Y%m%d-%H%M%S-") + stem
-        for attempt in range(100):
-            path = base / (name if attempt == 0 else f"{name}-{attempt + 1}")
+        for path in (base / one for one in _names(name)):
             try:
                 path.mkdir(parents=True)
             except FileExistsError:
@@ -80,7 +92,7 @@ class RunFolder:
                 if ours and not ignore.exists():
                     ignore.write_text("*\n")
             return RunFolder(path.resolve())
-        raise HotlapError(f"Cannot make a run folder under {base}: {name} exists a hundred times.")
+        raise HotlapError(f"Cannot make a run folder under {base}: {name} exists a hundred times for this process.")
 
     def timeline_dir(self, name: str) -> Path:
         """Folder for one arm's timelines, made here."""

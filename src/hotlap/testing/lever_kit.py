@@ -40,7 +40,8 @@ def machine_of(**changes: Any) -> Machine:
     """Two cores, bf16, a compiler, tcmalloc; ``changes`` replace fields."""
     gib = 1 << 30
     machine = Machine("Linux", "a CPU", 2, 24 * gib, 20 * gib, ["avx2", "avx512f", "avx512_bf16"], "3.11", "2.13",
-                      compiler="g++", shm_bytes=8 * gib, allocators=["/usr/lib/libtcmalloc.so.4"])  # fmt: skip
+                      compiler="g++", shm_bytes=8 * gib, shm_free_bytes=8 * gib,
+                      allocators=["/usr/lib/libtcmalloc.so.4"])  # fmt: skip
     return dataclasses.replace(machine, **changes)
 
 

@@ -25,6 +25,7 @@ class LocalTarget:
     def __init__(self, scratch: str, cores: int = 2) -> None:
         self.cores = cores
         self.scratch = scratch
+        self.scratches = 1
         self.changes = 0
         self.problems: list[str] = []
         """What could not be restored."""

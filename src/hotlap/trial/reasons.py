@@ -26,6 +26,8 @@ REFUSED = ("OutOfMemoryError", "CUDA out of memory", "CUDA error: out of memory"
 """Say it in any line, where no line is an error's own: a script that ends by itself may have logged it."""
 NO_MEMORY = (*REFUSED, "MemoryError", "out of memory", "can't allocate memory", "Cannot allocate memory")
 """Say it in an error's own line: another rank's error, or one that followed, may come behind."""
+KILLED = re.compile(r"SIGKILL|\bexitcode\s*: -9\b|return code = -9\b|on signal 9\b|: Killed\b")
+"""How launchers and loaders tell that one of their processes was ended at once; they end with a code of their own."""
 THROWN = ("terminate called after throwing", "what():")
 """How C++ tells an exception that nobody caught."""
 
@@ -79,6 +81,8 @@ def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool, di
         return f"{OUT_OF_MEMORY}: the kernel ended it" if memory_kill else "ended by SIGKILL"
     if memory_error is not None:
         return f"{OUT_OF_MEMORY}: {memory_error}"
+    if memory_kill and KILLED.search(text):
+        return f"{OUT_OF_MEMORY}: the kernel ended one of its processes"
     if "No space left on device" in text and disk_full:
         return "the disk of the run folder is full (free some space, or pass --runs DIR)"
     if "No space left on device" in text and sandboxed:

@@ -11,13 +11,14 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from hotlap.cli.applied import applied_lines, unwatched_lines
 from hotlap.cli.guarding import add_guarding, guard_for, say
 from hotlap.cli.prepare import new_run, status_of
 from hotlap.guard.guard import Guard
 from hotlap.inject import door
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.machine.facts import read_machine
-from hotlap.machine.scratch import make_scratch, remove_scratch
+from hotlap.machine.scratch import launched_here, make_scratch, remove_scratch
 from hotlap.plan.file import load_valid_plan
 from hotlap.plan.knobs import by_hand, rewritten
 from hotlap.records.call import Call
@@ -27,7 +28,7 @@ from hotlap.records.guard import GuardRecord
 from hotlap.records.plan import Plan
 from hotlap.records.rows import Mark
 from hotlap.records.run_folder import RunFolder
-from hotlap.records.timeline import training_timeline
+from hotlap.records.timeline import Timeline, training_timeline
 from hotlap.report.guard_words import summary
 
 NAME = "run"
@@ -83,12 +84,17 @@ def execute(args: argparse.Namespace) -> int:
                     cores=machine.cores,
                     export=guard is not None and not args.no_export,
                     scratch=str(scratch),
+                    scratches=launched_here(),
                 )
                 started = time.monotonic()
                 code = run_script(to_run, door.environment(call), guard.start if guard is not None else None)
                 run.exit_code, run.wall_s = code, time.monotonic() - started
-        told = _what_happened(timeline_dir, plan, command) if args.plan is not None else _not_attached(timeline_dir)
-        for line in [*told, *_guarded(guard, folder, timeline_dir, always=not told), *_exported(timeline_dir)]:
+        timeline = training_timeline(timeline_dir)
+        if args.plan is not None:
+            told = applied_lines(plan, command, timeline, timeline_dir)
+        else:
+            told = unwatched_lines(timeline, timeline_dir)
+        for line in [*told, *_guarded(guard, folder, timeline, always=not told), *_exported(timeline)]:
             say(line)
     except (HotlapError, OSError, KeyboardInterrupt) as err:
         if code is None:
@@ -98,20 +104,19 @@ def execute(args: argparse.Namespace) -> int:
     return code
 
 
-def _guarded(guard: Guard | None, folder: RunFolder, timeline_dir: Path, always: bool) -> list[str]:
+def _guarded(guard: Guard | None, folder: RunFolder, timeline: Timeline | None, always: bool) -> list[str]:
     """What the guard saw: one line where there were drifts, or nothing else is said."""
     if guard is None:
         return []
     record = folder.read("guard.json", GuardRecord)
     if record is None or not record.steps:
-        nothing = always and training_timeline(timeline_dir) is None
+        nothing = always and timeline is None
         return ["no training step was seen: there was nothing to watch"] if nothing else []
     return [summary(record)] if record.alarms or always else []
 
 
-def _exported(timeline_dir: Path) -> list[str]:
+def _exported(timeline: Timeline | None) -> list[str]:
     """One line per tracker that figures were given to, or that refused them."""
-    timeline = training_timeline(timeline_dir)
     last: dict[str, Mark] = {m.id: m for m in timeline.mark if m.kind == "export"} if timeline is not None else {}
     lines = []
     for mark in last.values():
@@ -120,30 +125,3 @@ def _exported(timeline_dir: Path) -> list[str]:
         else:
             lines.append(f"{PREFIX} series: {mark.id} was left alone after {mark.count} times, {mark.why}")
     return lines
-
-
-def _not_attached(timeline_dir: Path) -> list[str]:
-    errors = sorted(timeline_dir.glob("*.error"))
-    return [f"the run was not watched: {errors[0].read_text().strip()}"] if errors else []
-
-
-def _what_happened(timeline_dir: Path, plan: Plan, command: list[str]) -> list[str]:
-    """One line per move that did not do what the plan says; one in all when everything was applied."""
-    errors = sorted(timeline_dir.glob("*.error"))
-    if errors:
-        return [f"the plan was not applied: {errors[0].read_text().strip()}"]
-    timeline = training_timeline(timeline_dir)
-    if timeline is None:
-        return ["the plan was not applied: no optimiser step was seen."]
-    last: dict[str, Mark] = {m.id: m for m in timeline.mark if m.kind == "lever"}
-    lines = by_hand(plan.moves, command)
-    for move in plan.moves:
-        if move.is_knob:
-            continue
-        mark = last.get(move.lever)
-        if mark is None or mark.state == "no-effect":
-            why = (mark.why if mark is not None else "") or "it found nothing to change in this run"
-            lines.append(f"{move.lever}: no effect ({why})")
-        elif mark.state != "applied":
-            lines.append(f"{move.lever}: {mark.state}, {mark.why}; the run went on without it")
-    return lines or [f"all {len(plan.moves)} moves of the plan were applied over {timeline.n_steps} steps."]

@@ -13,11 +13,12 @@ is looked at then too. A function that is quicker than a lookup is left alone. R
 Source: functools.cache on the function, or the work done once, before the training.
 
 Risk: A table that a function reads and that is changed in place, at the same length, between two looks, is noticed up
-to 64 results late. Memory for the results, given in the setting.
+to 64 results late. Memory for the results, given in the setting for all processes of a machine together.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import MAX_BYTES, check_max_bytes
@@ -26,6 +27,7 @@ from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
 from hotlap.lever.memo import Room, remembering
 from hotlap.lever.pure_functions import pure_functions
+from hotlap.lever.usage import Usage
 from hotlap.lever.used_mark import watch_mark
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
@@ -72,7 +74,8 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Look at each training loader once. What counts as a change is a result given from memory."""
-    room, used = Room(setting["max_bytes"]), watch_mark(target, ID)
+    usage = Usage(os.path.join(target.scratch, f"{ID}.usage"), setting["max_bytes"] // target.scratches)
+    room, used = Room(0, usage.take), watch_mark(target, ID)
     wrapped: set[Any] = set()
 
     def consider(loader: DataLoader[Any]) -> None:

@@ -9,7 +9,8 @@ Runtime: The well-known readers (PIL image loading, cv2.imread and imdecode, sim
 and SoundFile.read, scipy.io.wavfile.read, numpy.load with the arrays of .npz archives, torchaudio.load) look into a
 cache in memory first, shared by all workers and epochs. The key is file, modification time, size and arguments, or a
 hash of bytes that are in memory already, so random augmentation stays random and a changed file is read anew. Callers
-get their own copy. The cache is bounded; what does not fit is decoded as before.
+get their own copy. The cache is bounded, for all processes of a machine together; what does not fit is decoded as
+before.
 
 Source: Decode once into an array on disk or in memory (numpy.save, a packed file), and read that in __getitem__.
 
@@ -24,6 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap.lever.archives import cached_archive, cached_member
+from hotlap.lever.cache_room import cache_settings
 from hotlap.lever.checks import MAX_BYTES, check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
@@ -55,17 +57,7 @@ def evidence(findings: Findings) -> Finding | None:
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
     """Half of the free memory (and of the memory file system), if the decoded data set fits."""
-    room = machine.memory_available_bytes // 2
-    if machine.shm_bytes is not None:
-        room = min(room, machine.shm_bytes // 2)
-    loader = findings.script.loader
-    if loader is not None and loader.sample_bytes and loader.dataset_len:
-        wanted = loader.sample_bytes * loader.dataset_len
-        if wanted > room:
-            return Refusal("The decoded data does not fit half of the free memory.")
-    if room < 1 << 20:
-        return Refusal("No memory is free.")
-    return [{"max_bytes": room // (1 << 20) * (1 << 20)}]
+    return cache_settings(findings.script.loader, machine, "The decoded data does")
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
@@ -97,7 +89,7 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Replace each known reader when its module is imported. What counts as a change is a decoded file kept."""
-    cache = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"])
+    cache = FileCache(os.path.join(target.scratch, ID), setting["max_bytes"] // target.scratches)
 
     def swap(owner: Any, name: str, new: Any) -> None:
         target.replace(owner, name, new)

@@ -10,14 +10,16 @@ time than a batch takes through a queue, a thread and shared memory.
 
 Runtime: Before the training loader is first iterated, its num_workers, prefetch_factor and persistent_workers are set
 in place; torch.set_num_threads is called when the setting asks for it. IterableDatasets are left alone (each worker
-would yield everything), and so are datasets that hold device tensors or an open file, or cannot be sent to a worker.
+would yield everything), and so are datasets that hold device tensors or an open file, or cannot be sent to a worker,
+and loaders without workers where the script holds a generator of random numbers of its own, of which each would have a
+copy. Workers stay where what they have copies of can be compared before each pass; if it has changed, others begin.
 Workers that the script prepares itself (a timeout, a start method, a worker_init_fn whose source does more than to
 seed, set threads or signals) are not taken away. A pass within a pass gets workers of its own.
 
 Source: DataLoader(..., num_workers=N, persistent_workers=True, prefetch_factor=4).
 
-Risk: Random draws made by augmentation move into the workers: same law, other draws. Persistent workers keep their own
-copy of the dataset, so changes that the script makes to it after the first epoch are not seen. Workers cost memory.
+Risk: Random draws made by augmentation move into the workers: same law, other draws. In a patched script persistent
+workers keep their first copy of the dataset, whatever the script changes later. Workers cost memory.
 """
 
 from __future__ import annotations

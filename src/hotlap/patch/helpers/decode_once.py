@@ -61,8 +61,17 @@ def _content(read: Any, source: Any) -> Any:
     return _hashlib.blake2b(bytes(source)).digest() if read.__qualname__ in ("imdecode", "decode_jpeg") else None
 
 
+def _has_room(max_bytes: int, pages: int, used: str) -> bool:
+    """Whether so many pages fit: below the bound, of which each process that torchrun starts here (they have a folder
+    each) takes its part, and with a quarter of the memory's file system left to the loader's own batches."""
+    share = max_bytes // 4096 // int(_os.environ.get("LOCAL_WORLD_SIZE") or 1)
+    space = _shutil.disk_usage(DECODED_FOLDER)
+    left = not DECODED_FOLDER.startswith("/dev/shm/") or space.free - 4096 * pages >= space.total // 4
+    return left and (_os.path.getsize(used) if _os.path.exists(used) else 0) + pages <= share
+
+
 def decode_once(max_bytes: int, read: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
-    """``read(source, ...)``, kept in memory up to ``max_bytes`` in all; each caller gets a copy of its own."""
+    """``read(source, ...)``, kept in memory up to ``max_bytes`` on a machine; each caller gets a copy of its own."""
     try:
         content = _content(read, source)
     except (OSError, ValueError):  # a file that is missing or closed: the reader says so in its own way
@@ -87,15 +96,15 @@ def decode_once(max_bytes: int, read: Any, source: Any, *args: Any, **kwargs: An
     data = _pickle.dumps((value, end), protocol=_pickle.HIGHEST_PROTOCOL)
     used = _os.path.join(DECODED_FOLDER, "used")  # as long as what is kept, in pages of 4096 bytes
     pages = len(data) // 4096 + 1
-    if (_os.path.getsize(used) if _os.path.exists(used) else 0) + pages <= max_bytes // 4096:
-        part = f"{kept}.{_os.getpid()}.{_threading.get_ident()}"
-        try:
+    part = f"{kept}.{_os.getpid()}.{_threading.get_ident()}"
+    try:
+        if _has_room(max_bytes, pages, used):
             with open(part, "wb") as file:
                 file.write(data)
             _os.replace(part, kept)
             with open(used, "ab") as file:
                 file.write(bytes(pages))
-        except OSError:  # no room: this file is decoded again next time
-            if _os.path.exists(part):
-                _os.unlink(part)
+    except OSError:  # no room: this file is decoded again next time
+        if _os.path.exists(part):
+            _os.unlink(part)
     return value
