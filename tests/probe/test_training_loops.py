@@ -157,6 +157,30 @@ def test_the_last_batch_of_an_iterable_data_set_holds_less(watched: Any, workers
     assert sum(row.samples for worker in timeline.workers for row in worker.load) == (sum(each) * 2 if workers else 0)
 
 
+@pytest.mark.parametrize("collate", ["torch.nn.utils.rnn.pad_sequence", "lambda xs: torch.cat(xs)[None]", "Odd"])
+def test_a_batch_whose_first_dimension_is_another_has_the_samples_that_were_asked_for(
+    watched: Any, collate: str
+) -> None:
+    """Time first, all packed into one row, or an object that does not like to be looked at."""
+    timeline, _ = watched(
+        """
+    class Odd(list):
+        @property
+        def shape(self):
+            raise RuntimeError("not to be looked at")
+    class Texts(IterableDataset):
+        def __iter__(self):
+            return (torch.ones(3 + i % 3, 4) for i in range(40))
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in DataLoader(Texts(), 8, collate_fn=COLLATE):
+        x = torch.cat(batch) if isinstance(batch, list) else batch
+        opt.zero_grad(); model(x).sum().backward(); opt.step()
+    """.replace("COLLATE", collate)
+    )
+    assert [row.s for row in timeline.step] == [8] * 5
+
+
 def test_gan_steps_follow_the_last_optimizer_and_are_no_validation(watched: Any) -> None:
     timeline, _ = watched("""
     g, d = nn.Linear(4, 4), nn.Linear(4, 1)

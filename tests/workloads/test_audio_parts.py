@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,21 +151,47 @@ def test_a_bank_stays_as_it_is_under_those_who_read_it(tmp_path: Path) -> None:
         pickle.loads(sent)
 
 
-def test_a_bank_that_two_processes_make_at_once_is_whole_or_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_two_processes_that_make_a_bank_at_once_both_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """Each a whole one; and one that is killed with half its files in place leaves none that counts."""
     paths = [written(tmp_path / f"{i}.wav", 0.1 * (i + 1)) for i in range(2)]
-    read, found = FromFiles(paths), []
+    read, found, place = FromFiles(paths), [], os.replace
 
     def meanwhile(number: int) -> Wave:
         if number == 1:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(os, "getpid", lambda: 1)
                 found.append(flat_bank(tmp_path / "bank", paths, read, np.int16, Ranks()))
-        return np.zeros(5, np.int16)
+        return np.zeros_like(read(number))
 
-    with pytest.raises(WorkloadError, match="bank cannot be written"):
-        flat_bank(tmp_path / "bank", paths, meanwhile, np.int16, Ranks(), made="other")
+    def stops(new: Path, name: Path) -> None:
+        if found and name.name == "shapes.npy":
+            raise KeyboardInterrupt
+        place(new, name)
+
+    if killed:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(os, "replace", stops)
+            flat_bank(tmp_path / "bank", paths, meanwhile, np.int16, Ranks(), made="other")
+    else:
+        other = flat_bank(tmp_path / "bank", paths, meanwhile, np.int16, Ranks(), made="other")
+        assert len(other(1)) == len(read(1)) and not other(0).any() and not other(1).any()
     found.append(flat_bank(tmp_path / "bank", paths, read, np.int16, Ranks()))
     assert all(np.array_equal(bank(i), read_wave(path)) for bank in found for i, path in enumerate(paths))
+    assert sorted(file.name for file in (tmp_path / "bank").iterdir()) == ["files.json", "shapes.npy", "values.bin"]
+
+
+def test_what_processes_that_are_gone_began_of_a_bank_is_removed(tmp_path: Path) -> None:
+    """Among them one that had the number of this one, as in a container that is started again."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / "bank").mkdir()
+    for name in (f"values.bin.{gone.pid}.new", f"values.bin.{os.getpid()}.new", "files.json.new"):
+        (tmp_path / "bank" / name).touch()
+    paths = [written(tmp_path / "0.wav", 0.1)]
+    flat_bank(tmp_path / "bank", paths, FromFiles(paths), np.int16, Ranks())
     assert sorted(file.name for file in (tmp_path / "bank").iterdir()) == ["files.json", "shapes.npy", "values.bin"]
 
 

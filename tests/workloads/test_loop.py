@@ -479,9 +479,20 @@ def test_the_cosine_ends_at_its_least_rate_where_the_rate_follows_the_samples(tm
     made.run()
     assert made.stepper.schedule.get_last_lr()[0] == pytest.approx(0.001)
     said = "lr_min=0.002 is above lr=0.00125, which is 0.01 for 64 samples a step, and a step has 8."
+    refused = trainer(tmp_path / "new", replace(settings, lr_min=0.002))
     with pytest.raises(SettingsError, match=re.escape(said)):
-        trainer(tmp_path, replace(settings, lr_min=0.002))
-    trainer(tmp_path, replace(settings, lr_min=0.02, lr_for_samples=2))
+        refused.run()
+    assert not list((tmp_path / "new").iterdir()), "before anything is written"
+    trainer(tmp_path / "new", replace(settings, lr_min=0.02, lr_for_samples=2)).run()
+
+
+def test_the_least_rate_is_held_against_the_rate_of_training_alone(tmp_path: Path) -> None:
+    """One process judges what many ranks trained, and the search begins at a batch that no one trains with."""
+    settings = replace(SMALL, lr_for_samples=64)
+    trainer(tmp_path, settings).run()
+    few = trainer(tmp_path, replace(settings, lr_min=0.002))
+    assert "light" in few.evaluate_checkpoint(heavy=False)
+    assert find_batch_size(few.task, replace(few.settings, batch_size=2), few.context, lambda device: 0.5) == 43
 
 
 def test_the_search_keeps_to_what_the_loss_takes(tmp_path: Path) -> None:
@@ -581,6 +592,27 @@ def test_a_resume_on_another_number_of_ranks_is_refused(tmp_path: Path, old: boo
     said = "of a training on 2 ranks, and this one has 1. Go on with 2 (torchrun --nproc-per-node 2), or begin anew"
     with pytest.raises(SettingsError, match=re.escape(said)):
         trainer(tmp_path, SMALL).run()
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "drop_last", "refused"), [(10, False, True), (8, False, False), (10, True, False)]
+)
+def test_a_run_of_before_whose_epochs_were_cut_is_not_gone_on_with(
+    tmp_path: Path, batch_size: int, drop_last: bool, refused: bool
+) -> None:
+    """It left out the batches at the end of an epoch that make no whole step: of five, two steps of two, not three."""
+    settings = replace(SMALL, batch_size=batch_size, accumulate=2, drop_last=drop_last)
+    trainer(tmp_path, replace(settings, max_steps=2)).run()
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert state.pop("whole_epochs") is True
+    torch.save(state, tmp_path / "checkpoint.pt")
+    made = trainer(tmp_path, settings)
+    if not refused:
+        assert made.run().steps == made.total_steps
+        return
+    said = "an older version, which left out the end of each epoch (5 batches, 2 a step). Begin anew with another --out"
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        made.run()
 
 
 def test_a_resume_in_fp16_of_a_training_without_begins_its_own_scale(tmp_path: Path) -> None:

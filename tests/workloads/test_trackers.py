@@ -204,6 +204,24 @@ def test_points_have_their_own_cadence(tmp_path: Path, told: list[Kept]) -> None
     assert list(told[-1].points) == [6] and "loss" not in told[-1].points[6]
 
 
+@pytest.mark.parametrize("content", ["null", "[]", '{"mlflow": "a'])
+def test_a_file_of_names_that_holds_none_costs_no_training(tmp_path: Path, told: list[Kept], content: str) -> None:
+    settings = replace(SMALL, trackers=("mlflow",))
+    trainer(tmp_path, replace(settings, max_steps=2)).run()
+    (tmp_path / "trackers.json").write_text(content)
+    assert trainer(tmp_path, settings).run().steps == 6
+    assert json.loads((tmp_path / "trackers.json").read_text()) == {}
+
+
+def test_the_names_of_before_outlive_a_disk_that_is_full(tmp_path: Path) -> None:
+    """The file is written beside and then renamed: a training that is cut short there finds its runs again."""
+    (tmp_path / "trackers.json").write_text('{"mlflow": "abc"}')
+    (tmp_path / "trackers.json.new").symlink_to("/dev/full")
+    with pytest.raises(WorkloadError, match="No space left"):
+        trackers.open_trackers([], tmp_path, "run", {}, after=2)
+    assert (tmp_path / "trackers.json").read_text() == '{"mlflow": "abc"}'
+
+
 def test_a_failed_training_is_a_failed_run(tmp_path: Path, told: list[Kept]) -> None:
     settings = replace(SMALL, trackers=("mlflow",))
     trainer(tmp_path / "good", settings).run()

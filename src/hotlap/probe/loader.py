@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from hotlap.probe.batches import batch_samples, sample_bytes
+from hotlap.probe.batches import sample_bytes
 from hotlap.probe.context import Context
 from hotlap.probe.loader_passes import IterState, LoaderInfo, WaitingIterator, loader_facts
 from hotlap.probe.recorder import DATA_WAIT
@@ -76,7 +76,7 @@ class Loads:
             return
         before = self._made_at.get(frame)
         if before is not None and before.loader() is None:
-            info.number, info.sample_bytes = before.number, before.sample_bytes
+            info.number, info.sample_bytes, info.has_rows = before.number, before.sample_bytes, before.has_rows
         self._made_at[frame] = info
 
     def kind_known(self, info: LoaderInfo, training: bool) -> None:
@@ -130,11 +130,10 @@ class Loads:
         self.fresh = []
         self._fresh_ns = 0
 
-    def samples_in(self, batch: Any, most: int) -> int:
-        """Samples of a batch, by its tensors; where so many were asked for, no more than these."""
+    def samples_in(self, state: IterState, batch: Any, most: int) -> int:
+        """Samples of a batch of so many that were asked for (0: not known), by its tensors."""
         with self._unseen():
-            found = batch_samples(batch)
-        return min(found, most) if found and most else found or most
+            return state.info.samples_in(batch, most)
 
     def got(self, state: IterState, batch: Any, spent: int, begun: int) -> None:
         """A batch has come, in ``spent`` ns since ``begun``."""
@@ -142,7 +141,7 @@ class Loads:
         samples = state.lens.popleft() if state.lens else 0
         state.lens_known = bool(samples)
         if not samples or state.iterable:
-            samples = self.samples_in(batch, samples)
+            samples = self.samples_in(state, batch, samples)
         if state.batches == 1:
             in_workers = state.info.facts is None or state.info.facts["num_workers"] > 0
             state.start_ns += spent if in_workers else max(0, state.indices_ns - begun)

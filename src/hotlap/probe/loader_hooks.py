@@ -55,7 +55,7 @@ def watch_next(loads: Loads, owner: Any) -> None:
             state.batches += 1
             if state.lens:
                 samples = state.lens.popleft()
-                fetched(loads.samples_in(batch, samples) if state.iterable else samples)
+                fetched(loads.samples_in(state, batch, samples) if state.iterable else samples)
             return batch
         except BaseException as err:
             strip(err)

@@ -11,6 +11,7 @@ from threading import get_ident
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Protocol
 
+from hotlap.probe.batches import batch_samples
 from hotlap.probe.own_frames import strip
 from hotlap.probe.recorder import Recorder
 
@@ -26,7 +27,7 @@ class _Loads(Protocol):
 class LoaderInfo:
     """One DataLoader: its number, where it was constructed, and whether its batches are trained on (None: unknown)."""
 
-    __slots__ = ("facts", "frame", "loader", "number", "sample_bytes", "training")
+    __slots__ = ("facts", "frame", "has_rows", "loader", "number", "sample_bytes", "training")
 
     def __init__(self, loader: Any, number: int, frame: int | None) -> None:
         self.loader = weakref.ref(loader)
@@ -37,6 +38,20 @@ class LoaderInfo:
         """Taken at the first pass: a loader made in the ``for`` line itself is gone once its iterator is there."""
         self.sample_bytes: int | None = None
         """Of its first batch."""
+        self.has_rows = False
+        """Whether the first tensor of a batch had a row for each of the samples that were asked for."""
+
+    def samples_in(self, batch: Any, most: int) -> int:
+        """Samples of a batch of so many that were asked for (0: not known). They are fewer only where its batches have
+        shown a row for each: the first dimension may be time, or one for them all."""
+        try:
+            found = batch_samples(batch)
+        except Exception:  # an object of the script's that does not like to be looked at
+            return most
+        if not most:
+            return found
+        self.has_rows = self.has_rows or found == most
+        return found if self.has_rows and 0 < found < most else most
 
 
 MAX_COLLATES = 4

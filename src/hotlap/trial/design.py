@@ -17,6 +17,7 @@ __all__ = [
     "is_steady",
     "mean_turn_s",
     "order",
+    "pace_s",
     "turn_s",
     "turn_steps",
     "typical_step_s",
@@ -63,15 +64,19 @@ def turn_s(step_s: float, drop: int, budget: Budget) -> float:
     return max(budget.window_s + (drop + 1) * step_s, (budget.window_steps + drop + 2) * step_s)
 
 
-def turn_steps(steps: Sequence[Step], thaws: Sequence[int], budget: Budget) -> int:
-    """Steps that the window of a turn holds: those of its time at the pace so far, and no fewer than the fewest that
-    count. The pace is the mean one where that is slower than the median: a turn is to take no longer than its time.
-    ``thaws``: when the arm was thawed (monotonic nanoseconds); the steps that it was frozen in say nothing of its pace.
+def turn_steps(step_s: float, budget: Budget) -> int:
+    """Steps that the window of a turn holds: those of its time, and no fewer than the fewest that count."""
+    return max(budget.window_steps, int(budget.window_s / step_s) if step_s > 0.0 else 0)
+
+
+def pace_s(steps: Sequence[Step], thaws: Sequence[int]) -> float:
+    """Seconds that a step is likely to take: the mean where that is more than the median, so that a turn takes no
+    longer than its time. ``thaws``: when the arm was thawed (monotonic nanoseconds); the steps that it was frozen in
+    say nothing.
     """
     recent = [row for row in steps[-RECENT:] if not any(row.t < thaw <= row.t + row.w for thaw in thaws)]
     mean_s = sum(row.w for row in recent) / max(1, sum(row.n for row in recent)) / 1e9
-    pace_s = max(mean_s, typical_step_s(steps))
-    return max(budget.window_steps, int(budget.window_s / pace_s) if pace_s > 0.0 else 0)
+    return max(mean_s, typical_step_s(steps))
 
 
 def mean_turn_s(step_s: float, budget: Budget) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hotlap.records.rows import Step
 from hotlap.records.trials import NO_FIRST_STEP
 from hotlap.trial import design, neighbours
 from hotlap.trial.arm import Arm
@@ -42,6 +43,8 @@ BUSY_CORES = 0.1
 """An arm that uses more CPU than this works on something, if not on steps."""
 BUSY_PATIENCE = 10.0
 """How many times longer a working arm is waited for."""
+SLOWER = 3.0
+"""A turn that takes so many times its time is asked for the steps of the pace that it shows itself."""
 DUE_POLL_S = 0.03
 """Between two looks at a turn that is due."""
 LONG_STEP_S = 5.0
@@ -154,7 +157,7 @@ class Runner:
         trainer = arm.poll()
         so_far = trainer.steps if trainer is not None else []
         lasts = design.turn_s(design.typical_step_s(so_far), dropped, self.budget)
-        asked = design.turn_steps(so_far, [at for at, _ in arm.thaws], self.budget)
+        asked = design.turn_steps(design.pace_s(so_far, [at for at, _ in arm.thaws]), self.budget)
         before = neighbours.look(arm.cpu_s())
         began = time.monotonic()
         begin = time.monotonic_ns()
@@ -162,7 +165,10 @@ class Runner:
         while True:
             now = time.monotonic()
             if now - began >= lasts:
-                end = self._end_of(arm, begin, thawed, asked)
+                kept = self._kept(arm, begin, thawed)
+                if now - began >= SLOWER * lasts:  # not in one long step: it has become slower altogether
+                    asked = min(asked, design.turn_steps(design.typical_step_s(kept), self.budget))
+                end = _end_of(kept, asked)
                 if end is not None or now >= until:
                     break
             due_s = max(DUE_POLL_S, began + lasts - now)  # steps beyond those asked for are not counted
@@ -172,16 +178,21 @@ class Runner:
         taken, idle = (load.others, load.idle) if load is not None else (None, None)
         return Turn(label, begin, end, thawed, taken, idle)
 
-    def _end_of(self, arm: Arm, begin: int, thawed: bool, asked: int) -> int | None:
-        """When the last of so many steps ended that a window from ``begin`` on holds; None before."""
+    def _kept(self, arm: Arm, begin: int, thawed: bool) -> list[Step]:
+        """The rows since ``begin`` that a window will hold."""
         trainer = arm.poll()
         if trainer is None:
-            return None
+            return []
         so_far = Turn("", begin, time.monotonic_ns(), thawed)
         opening = {row.t for row in openings(trainer.steps)}
-        counted = 0
-        for row in kept_steps(so_far, trainer.steps, self.budget.drop_steps, opening):
-            counted += row.n
-            if counted >= asked:
-                return row.t + row.w
-        return None
+        return kept_steps(so_far, trainer.steps, self.budget.drop_steps, opening)
+
+
+def _end_of(kept: Sequence[Step], asked: int) -> int | None:
+    """When the last of so many steps ended; None where there are fewer."""
+    counted = 0
+    for row in kept:
+        counted += row.n
+        if counted >= asked:
+            return row.t + row.w
+    return None

@@ -44,7 +44,9 @@ def openings(steps: Sequence[Step]) -> list[Step]:
     window, which may hold such a step or not.
     """
     found = [row for row in steps if row.n == 1 and row.lo_n]
-    return found if SHORT_EPOCH * len(found) <= sum(row.n for row in steps) else []
+    if not found or found[-1].i - found[0].i < SHORT_EPOCH * (len(found) - 1):  # the same however far the last one is
+        return []
+    return found
 
 
 def whole_steps(steps: Sequence[Step], begin: int, end: int) -> list[Step]:

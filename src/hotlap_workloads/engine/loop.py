@@ -15,6 +15,7 @@ from hotlap_workloads.engine.journal import Journal
 from hotlap_workloads.engine.loader import Feeder
 from hotlap_workloads.engine.loss_watch import LossWatch
 from hotlap_workloads.engine.memory import clean_up, forget_peak, lowered, used_frac
+from hotlap_workloads.engine.optimise import check_least_rate
 from hotlap_workloads.engine.order import Position
 from hotlap_workloads.engine.plan import Plan, make_plan, no_step, worth_compiling
 from hotlap_workloads.engine.profiler import profiler_window
@@ -70,6 +71,7 @@ class Trainer:
 
     def run(self) -> Result:
         """Train to the end, from the last checkpoint where there is one."""
+        check_least_rate(self.settings, self.context.ranks.world)
         with self._stop:
             self._resume()  # first: a checkpoint of other settings is refused before anything is written
             context = self.context

@@ -13,7 +13,7 @@ from torch import nn
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError, WorkloadError
 
-__all__ = ["for_global_batch", "load_optimizer", "lr_factor", "make_optimizer"]
+__all__ = ["check_least_rate", "for_global_batch", "load_optimizer", "lr_factor", "make_optimizer"]
 
 
 def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.optim.Optimizer:
@@ -41,18 +41,27 @@ def make_optimizer(objective: nn.Module, settings: EngineSettings) -> torch.opti
 
 
 def for_global_batch(settings: EngineSettings, world: int) -> EngineSettings:
-    """The settings with ``lr`` in proportion to the samples of a step of all ranks, where ``lr_for_samples`` is set.
-
-    Raises SettingsError where that is below ``lr_min``.
-    """
+    """The settings with ``lr`` in proportion to the samples of a step of all ranks, where ``lr_for_samples`` is set."""
     if not settings.lr_for_samples:
         return settings
-    samples = settings.batch_size * settings.accumulate * world
-    scaled = replace(settings, lr=settings.lr * samples / settings.lr_for_samples)
-    if scaled.lr_min > scaled.lr:
-        meant = f"which is {settings.lr:g} for {settings.lr_for_samples} samples a step, and a step has {samples}."
-        raise SettingsError(f"lr_min={scaled.lr_min:g} is above lr={scaled.lr:g}, {meant}", "Lower lr_min.")
-    return scaled
+    return replace(settings, lr=settings.lr * _samples(settings, world) / settings.lr_for_samples)
+
+
+def check_least_rate(settings: EngineSettings, world: int) -> None:
+    """Raise SettingsError where ``lr_min`` is above what ``lr`` is on so many ranks.
+
+    For a training alone: an evaluation or a batch search has neither its ranks nor its batch.
+    """
+    scaled = for_global_batch(settings, world)
+    if settings.lr_for_samples and scaled.lr_min > scaled.lr:
+        meant = f"which is {settings.lr:g} for {settings.lr_for_samples} samples a step"
+        what = f"{meant}, and a step has {_samples(settings, world)}."
+        raise SettingsError(f"lr_min={scaled.lr_min:g} is above lr={scaled.lr:g}, {what}", "Lower lr_min.")
+
+
+def _samples(settings: EngineSettings, world: int) -> int:
+    """The samples of a step of all ranks."""
+    return settings.batch_size * settings.accumulate * world
 
 
 def lr_factor(settings: EngineSettings, steps_per_epoch: int) -> Callable[[float], float]:

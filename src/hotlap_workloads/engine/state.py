@@ -7,7 +7,7 @@ from typing import Any
 
 from hotlap_workloads.engine.checkpoint import fits
 from hotlap_workloads.engine.optimise import load_optimizer
-from hotlap_workloads.engine.order import Position
+from hotlap_workloads.engine.order import Position, RankBatches
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.engine.stepper import Stepper
 from hotlap_workloads.engine.task import Context, Task
@@ -35,6 +35,7 @@ def pack(
     and since the last point of the trackers, ``random`` the generators of each rank."""
     return {
         "world": len(random),
+        "whole_epochs": True,
         "objective": stepper.objective.state_dict(),
         "optimizer": stepper.optimizer.state_dict(),
         "schedule": stepper.schedule.state_dict(),
@@ -59,12 +60,15 @@ def unpack(state: dict[str, Any], stepper: Stepper, task: Task, context: Context
     """Put weights, moments, schedule and scaler back.
 
     Raises WorkloadError for another model's checkpoint, SettingsError for one of another number of ranks or of other
-    data, and for settings that differ from those it was made with. Checkpoints of before do not say all of that.
+    data, for settings that differ from those it was made with, and for one whose epochs had fewer steps. Checkpoints of
+    before do not say all of that.
     """
-    folder = context.out
-    _same_ranks(state.get("world", len(state["random"])), context.ranks.world, folder)
+    folder, world = context.out, context.ranks.world
+    _same_ranks(state.get("world", len(state["random"])), world, folder)
     _same_data(state.get("trained_on"), trained_on(task, context), context)
     _same(state.get("asked", {}), _asked(stepper.settings), folder)
+    if not state.get("whole_epochs"):
+        _had_whole_epochs(state, stepper.settings, task, world, folder)
     fits(state["objective"], stepper.objective.state_dict(), folder)
     stepper.objective.load_state_dict(state["objective"])
     load_optimizer(stepper.optimizer, state["optimizer"])
@@ -115,3 +119,20 @@ def _same(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
             f"The checkpoint in {folder} was made with {was}, and {asked} is asked for.",
             "Go on with the same values, or begin anew with another --out.",
         )
+
+
+def _had_whole_epochs(state: dict[str, Any], s: EngineSettings, task: Task, world: int, folder: Path) -> None:
+    """Older versions left out the batches at the end of an epoch that make no whole step, whatever ``drop_last`` said.
+
+    Steps and the learning rate were counted by that: to go on with more steps an epoch would be another training.
+    """
+    if s.drop_last:
+        return
+    for begin in (Position(), Position(*state.get("planned_at", (0, 0, [])))):
+        batches = len(RankBatches(task.order, s.seed, state["batch_size"], begin, 0, world, s.drop_last))
+        if batches % s.accumulate:
+            raise SettingsError(
+                f"The checkpoint in {folder} was made by an older version, which left out the end of each epoch "
+                f"({batches} batches, {s.accumulate} a step).",
+                "Begin anew with another --out.",
+            )

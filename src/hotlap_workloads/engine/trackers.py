@@ -50,13 +50,16 @@ def open_trackers(
     SettingsError where one cannot be used: not installed, a server that refuses.
     """
     ids: dict[str, str] = {}
-    with suppress(OSError, ValueError):  # there is none, or one cut short
-        ids = json.loads((out / IDS).read_text(encoding="utf-8")) if after else {}
+    with suppress(OSError, ValueError):  # there is none, or one that is no JSON
+        kept = json.loads((out / IDS).read_text(encoding="utf-8")) if after else {}
+        ids = kept if isinstance(kept, dict) else {}
     opened = {name: _opened(name, out, run, settings, Past(after, ids.get(name))) for name in names}
     ids |= {name: tracker.id for name, tracker in opened.items() if tracker.id}
     if ids or (out / IDS).exists():
         with writing_into(out, "--out"):
-            (out / IDS).write_text(json.dumps(ids) + "\n", encoding="utf-8")
+            new = out / f"{IDS}.new"
+            new.write_text(json.dumps(ids) + "\n", encoding="utf-8")
+            os.replace(new, out / IDS)  # at once: one cut short would make the runs of before others
     return opened
 
 

@@ -83,25 +83,43 @@ def flat_bank(
         if not (manifest.exists() and manifest.read_bytes() == wanted and _is_whole(folder, len(paths), kind)):
             with writing(folder, ROOM):
                 _remove(folder)
-                _fill(folder, len(paths), read, kind)
-                new = folder / "files.json.new"
-                new.write_bytes(wanted)
-                os.replace(new, manifest)  # last: an interrupted build is begun again
+                _fill(folder, len(paths), read, kind, wanted)
     ranks.wait()
     return FlatBank(folder, kind)
 
 
 def _remove(folder: Path) -> None:
-    """Who reads the bank keeps what it has: its file lives on until then, without a name."""
+    """Who reads the bank keeps what it has: its file lives on until then, without a name.
+
+    What another process is about to write stays, too. A file under this one's own number is of an earlier process.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for old in (folder / MANIFEST, folder / VALUES, folder / SHAPES, *folder.glob("*.new")):
+    left = [file for file in folder.glob("*.new") if not _another_writes(file)]
+    for old in (folder / MANIFEST, folder / VALUES, folder / SHAPES, *left):
         old.unlink(missing_ok=True)
 
 
-def _fill(folder: Path, count: int, read: Callable[[int], NDArray[T]], kind: type[T]) -> None:
-    """Under names of this process's own: two that fill the bank at once do not write into one file."""
+def _another_writes(file: Path) -> bool:
+    """Whether the number in the file's name is that of another process that lives."""
+    number = file.name.split(".")[-2]
+    if not number.isdecimal() or int(number) == os.getpid():
+        return False
+    try:
+        os.kill(int(number), 0)  # which only asks
+    except PermissionError:  # it lives, and is another user's
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def _fill(folder: Path, count: int, read: Callable[[int], NDArray[T]], kind: type[T], manifest: bytes) -> None:
+    """Under names of this process's own: two that fill the bank at once do not write into one file.
+
+    The manifest comes last, after that of another process is gone: an interrupted build is begun again.
+    """
     shapes = []
-    new = {name: folder / f"{name}.{os.getpid()}.new" for name in (VALUES, SHAPES)}
+    new = {name: folder / f"{name}.{os.getpid()}.new" for name in (VALUES, SHAPES, MANIFEST)}
     try:
         with open(new[VALUES], "xb") as out, ThreadPoolExecutor(THREADS) as pool:
             for begin in range(0, count, AT_ONCE):
@@ -110,6 +128,8 @@ def _fill(folder: Path, count: int, read: Callable[[int], NDArray[T]], kind: typ
                     out.write(np.ascontiguousarray(values, kind).data)  # tofile's buffer says nothing of a full disk
         with open(new[SHAPES], "xb") as out:
             np.save(out, np.array(shapes, np.int64))
+        new[MANIFEST].write_bytes(manifest)
+        (folder / MANIFEST).unlink(missing_ok=True)
         for name, file in new.items():
             os.replace(file, folder / name)
     finally:
