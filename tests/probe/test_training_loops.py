@@ -157,6 +157,20 @@ def test_the_last_batch_of_an_iterable_data_set_holds_less(watched: Any, workers
     assert sum(row.samples for worker in timeline.workers for row in worker.load) == (sum(each) * 2 if workers else 0)
 
 
+def test_a_batch_that_is_looked_at_twice_in_a_step_counts_once(watched: Any) -> None:
+    """Sharpness-aware minimisation without a loader."""
+    timeline, _ = watched("""
+    model = net()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(5):
+        x = torch.randn(8, 4)
+        for _ in range(2):
+            model(x).sum().backward()
+        opt.step(); opt.zero_grad()
+    """)
+    assert [row.s for row in timeline.step] == [8] * 5
+
+
 @pytest.mark.parametrize("collate", ["torch.nn.utils.rnn.pad_sequence", "lambda xs: torch.cat(xs)[None]", "Odd"])
 def test_a_batch_whose_first_dimension_is_another_has_the_samples_that_were_asked_for(
     watched: Any, collate: str

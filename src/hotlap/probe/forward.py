@@ -140,7 +140,7 @@ class Forwards:
             try:
                 with self._unseen():
                     samples = batch_samples(args) or batch_samples(tuple(kwargs.values()))
-                self.loads.count.tell(id(module), samples)
+                self.loads.count.tell(id(module), samples, next(iter((*args, *kwargs.values())), None))
             except Exception as err:
                 self.ctx.failed("samples", err)
 

@@ -1,10 +1,14 @@
 """How many samples a step trains on: those of the batches fetched for it, else what its forwards are given.
 
 A loop without a loader that adds gradients up is given another batch after each backward. Networks that take turns (a
-GAN's) are given one and the same, and so is an optimizer's closure.
+GAN's) are given one and the same, and so is an optimizer's closure, or one that looks at a batch twice (sharpness-aware
+minimisation).
 """
 
 from __future__ import annotations
+
+import weakref
+from typing import Any
 
 from hotlap.probe.recorder import Recorder
 
@@ -27,6 +31,8 @@ class StepSamples:
         self.split = False
         """Whether batches are split over several updates: the batch before this one was."""
         self._in_parts = False
+        self._given: Any = None
+        """A weak reference to what the forward was given that told them last."""
 
     def fetched(self, samples: int) -> None:
         """A batch was fetched for training."""
@@ -58,9 +64,15 @@ class StepSamples:
         if root != self.teller:
             self.teller = 0
 
-    def tell(self, root: int, samples: int) -> None:
+    def tell(self, root: int, samples: int, given: Any) -> None:
         """The forward of this root was given so many: a part of a batch that was fetched, or a whole one."""
         self.root = root
+        if self.rec.samples and self._given is not None and self._given() is given:
+            return  # the same batch once more
+        try:
+            self._given = weakref.ref(given)
+        except TypeError:  # a list, or a mapping: nobody can tell
+            self._given = None
         whole = self.samples or self.last
         if 0 < samples < whole:
             self._in_parts = self._in_parts or not self.samples
