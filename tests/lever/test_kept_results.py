@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import os
+
+import pytest
+import torch.utils.data
 
 from hotlap.lever.kept_results import AGAIN, RAREST, Comparisons
 
@@ -30,3 +35,17 @@ def test_the_same_order_in_each_epoch_hides_no_sample() -> None:
         comparisons.begin()
         compared |= {n for n in range(AGAIN) if comparisons.are_due()}
     assert len(compared) > 0.9 * AGAIN
+
+
+def first_due(comparisons: Comparisons) -> int:
+    comparisons.begin()
+    return next(n for n in itertools.count() if comparisons.are_due())
+
+
+def test_workers_that_begin_anew_in_each_epoch_compare_at_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    comparisons = Comparisons()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    inherited = [first_due(copy.deepcopy(comparisons)) for _ in range(64)]
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: "a worker")
+    for found in (inherited, [first_due(Comparisons()) for _ in range(64)]):
+        assert max(found) < AGAIN and min(found) < AGAIN // 2 and len(set(found)) > AGAIN // 8

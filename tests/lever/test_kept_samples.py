@@ -21,6 +21,7 @@ from hotlap.lever.catalog import cache_calls, cache_sample
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.kept_results import AGAIN
 from hotlap.lever.sample_table import SampleTable
+from hotlap.lever.witness import Witness
 from hotlap.testing.lever_target import LocalTarget
 
 ROWS = 12
@@ -392,3 +393,23 @@ class Varying(Rows):
 
     def __getitem__(self, index: int) -> Any:
         return self.row(index) + torch.rand(1)
+
+
+@pytest.mark.parametrize("options", [{}, {"collate_fn": list}], ids=["a table", "one by one"])
+def test_an_epoch_of_another_data_set_is_no_reason_to_look(
+    options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where both are drawn from in turns, as with a replay buffer beside the training's data."""
+    looks: list[Any] = []
+    real = Witness.look
+    monkeypatch.setattr(Witness, "look", lambda witness: (looks.append(witness), real(witness))[1])
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        data, other = Rows(), Doubled()
+        epochs(data, 2, **options)
+        epochs(other, 2, **options)
+        looks.clear()
+        for _ in iter(DataLoader(data, 1, **options)):
+            next(iter(DataLoader(other, 2, **options)))
+        assert target.changes == 2
+        assert [looks.count(witness) for witness in dict.fromkeys(looks)] == [1, ROWS]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -215,3 +215,61 @@ def test_a_look_that_takes_long_is_none(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.undo()
     monkeypatch.setattr("hotlap.lever.loader_contents._MOST_MET", 10)
     assert LoaderContents(DataLoader(Rows([Deep(n) for n in range(20)]))).look() is None
+
+
+def test_rows_of_a_mapped_file_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "rows.npy", np.zeros(3))
+    mapped = [np.load(tmp_path / "rows.npy", mmap_mode="r") for _ in range(2)]
+    for name in ("tobytes", "__reduce__", "__reduce_ex__"):
+        monkeypatch.setattr(np.memmap, name, lambda *args: pytest.fail("it was read"), raising=False)
+    for held in (mapped, tuple(mapped), {"a": mapped[0], "b": 1}):
+        assert LoaderContents(DataLoader(Rows(held))).look() is not None
+
+
+def test_no_more_is_read_than_workers_take_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.lever.loader_contents._MOST_BYTES", 2000)
+    for few in ([np.zeros(90)] * 2, [np.zeros(90), np.ones(90)], np.zeros(200), torch.zeros(200), bytearray(900)):
+        assert LoaderContents(DataLoader(Rows(few))).look() is not None
+    for many in ([np.full(90, n) for n in range(4)], [[torch.zeros(200)], [torch.zeros(400)]], ["a" * 3000]):
+        assert LoaderContents(DataLoader(Rows(many))).look() is None
+
+
+def test_nothing_is_read_where_it_is_known_before_that_a_change_could_be_missed(monkeypatch: Any) -> None:
+    contents = LoaderContents(DataLoader(Rows()))
+    contents._reading.reason = "its parts lie too deep to follow"
+    monkeypatch.setattr("hotlap.lever.loader_contents.Contents", lambda *args, **options: pytest.fail("it was read"))
+    assert contents.look() is None
+
+
+class OpensLate:
+    """Has its file from when it is first asked for."""
+
+    __slots__ = ("_file", "path")
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self) -> None:
+        self.path = "rows"
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.append(name)
+        return None
+
+
+def test_what_opens_its_file_at_first_use_is_not_made_to() -> None:
+    for held in (OpensLate(), [OpensLate(), OpensLate()]):
+        contents = LoaderContents(DataLoader(Rows(held)))
+        before = contents.look()
+        assert before is not None and OpensLate.asked == []
+        (held[0] if isinstance(held, list) else held)._file = 1
+        after = contents.look()
+        assert after is not None and not after.same_as(before) and OpensLate.asked == []
+
+
+def test_tables_of_arrow_never_change() -> None:
+    tables = pytest.importorskip("datasets").Dataset.from_dict({"a": [1, 2]})
+    contents = LoaderContents(DataLoader(tables))
+    before = contents.look()
+    assert before is not None
+    tables.set_format("torch")
+    after = contents.look()
+    assert after is not None and not after.same_as(before)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import builtins
+import copy
+import functools
 import io
 import os
 import pathlib
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+import torch.utils.data
+from PIL import Image, ImageFile
 
+from hotlap.lever.contents import Contents
 from hotlap.lever.file_cache import FileCache
 from hotlap.lever.kept_results import KeptResults
 from hotlap.lever.opened_files import are_unchanged, unnoted, watch_openings, with_files
-from hotlap.lever.readers import cached_reader
+from hotlap.lever.readers import cached_image_load, cached_reader
+from hotlap.lever.sample_purity import impure_reason
 from hotlap.testing.lever_target import LocalTarget
 
 
@@ -51,6 +59,29 @@ def test_a_reader_that_keeps_what_it_reads_tells_the_file(tmp_path: Path) -> Non
         assert names(with_files(lambda: load(tmp_path / "b.npy"))[1]) == ["b.npy"]
 
 
+def test_in_a_worker_what_caches_read_for_themselves_is_no_part_of_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: "a worker")
+    np.save(tmp_path / "b.npy", np.zeros(2))
+    Image.new("RGB", (4, 4)).save(tmp_path / "c.png")
+    cache, results = (FileCache(str(tmp_path / name), 1 << 20) for name in ("decoded", "kept"))
+    kept = KeptResults(results)
+
+    def drawn() -> Any:
+        with Image.open(tmp_path / "c.png") as image:
+            read_image(image)
+            return read_array(tmp_path / "b.npy"), np.asarray(image)
+
+    with LocalTarget(str(tmp_path)) as target:
+        watch_openings(target)
+        read_array = cached_reader(cache, "numpy.load", np.load)
+        read_image = cached_image_load(cache, Image, ImageFile.ImageFile.load)
+        for number in range(2):  # decoded, and given from the cache
+            _, files = with_files(lambda number=number: kept.through(f"p|{number}|0", drawn))
+            assert names(files) == ["b.npy", "c.png"] and kept.get(f"p|{number}|0") is not None
+
+
 def test_a_result_is_none_any_more_when_its_file_is_another(tmp_path: Path) -> None:
     path, results = tmp_path / "a", KeptResults(FileCache(str(tmp_path / "cache"), 1 << 20))
     path.write_text("one")
@@ -83,3 +114,50 @@ def test_an_opener_that_is_asked_wrongly_says_so_itself(tmp_path: Path) -> None:
                 assert not isinstance(err, UnboundLocalError)
             else:
                 raise AssertionError(wrong)
+
+
+def test_an_opener_of_the_scripts_own_is_asked_as_the_script_asks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.write_text("1")
+    monkeypatch.setattr(builtins, "open", functools.partial(open, mode="rb"))
+    with LocalTarget(str(tmp_path)) as target:
+        watch_openings(target)
+        for opening in (functools.partial(open, path), functools.partial(open, file=path)):
+            file, files = with_files(opening)
+            with file:
+                assert file.read() == b"1" and names(files) == ["a"]
+        assert pickle.loads(pickle.dumps(open)) is open
+
+
+def test_an_opener_is_no_method_of_the_class_that_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("1")
+    with LocalTarget(str(tmp_path)) as target:
+        watch_openings(target)
+        reader: Any = type("Reader", (), {"opener": open})()
+        with reader.opener(path) as file:
+            assert file.read() == "1"
+        assert pickle.loads(pickle.dumps(open)) is open is copy.deepcopy(open) and open.__name__ == "open"
+    with reader.opener(path) as file:
+        assert file.read() == "1"
+
+
+def test_a_data_set_that_holds_the_opener_is_read_as_before(tmp_path: Path) -> None:
+    class Held:
+        def __init__(self) -> None:
+            self.opener = open
+
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> Any:
+            with self.opener(tmp_path / str(index)) as file:
+                return file.read()
+
+    before = impure_reason(Held())
+    with LocalTarget(str(tmp_path)) as target:
+        watch_openings(target)
+        assert impure_reason(Held()) == before
+        Contents(Held())

@@ -149,3 +149,28 @@ def test_a_data_set_that_the_script_changes_between_passes_gets_new_workers(tmp_
             os.kill(worker, 0)
         ended.append(worker)
     assert len(ended) == 3 and [found.count(worker) for worker in ended] == [4, 2, 4]
+
+
+def tens(samples: Any) -> Any:
+    return [torch.tensor([10 * sample[0] for sample in samples])]
+
+
+def test_a_collate_function_that_the_script_gives_later_is_used(loader: Any) -> None:
+    before = rows(loader)
+    loader.collate_fn = tens
+    assert before == ALL and rows(loader) == [[10 * n for n in batch] for batch in ALL] == rows(loader)
+    seen = LEVEL[0]
+    loader.collate_fn = of_level
+    assert rows(loader) == [[seen]] * 3
+    LEVEL[0] += 1
+    try:
+        assert rows(loader) == [[seen + 1]] * 3, "what it reads is looked at too"
+    finally:
+        LEVEL[0] = seen
+
+
+LEVEL = [0]
+
+
+def of_level(samples: Any) -> Any:
+    return [torch.tensor([LEVEL[0]])]

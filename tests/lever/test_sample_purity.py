@@ -272,3 +272,78 @@ def test_what_does_not_draw_is_proven() -> None:
     assert deterministic(ConcatDataset([Rows(), Settled(Steady())]))
     assert deterministic(OfItems([functools.partial(float), functools.partial(int)]))
     assert deterministic(OfItems(nested(3, 9)))
+
+
+class Iterated(Rows):
+    """Has what no loader asks a map-style data set for."""
+
+    file: Any = None
+
+    def __getitem__(self, index: int) -> Any:
+        return [self.row(index % len(self)) for _ in range(2)]
+
+    def row(self, index: int) -> float:
+        return float(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        for _ in range(len(self)):
+            yield self[random.randrange(len(self))]
+
+    def __enter__(self) -> Any:
+        self.file = 1
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.file = None
+
+
+class IteratesItself(Iterated):
+    def row(self, index: int) -> float:
+        return next(row for row in self)  # type: ignore[no-any-return]
+
+
+class HandsItselfOn(Iterated):
+    def row(self, index: int) -> float:
+        return float(max(map(max, self)))
+
+
+class EntersItself(Iterated):
+    def row(self, index: int) -> float:
+        with self:
+            return float(index)
+
+
+class NamesIt(Iterated):
+    def row(self, index: int) -> float:
+        return float(next(self.__iter__()))
+
+
+class IteratesParent(Iterated):
+    def __init__(self) -> None:
+        self.children = [self]
+
+    def row(self, index: int) -> float:
+        return float(max(max(row) for child in self.children for row in child))
+
+
+class IteratesAnother(Iterated):
+    def __init__(self, other: Any = None) -> None:
+        self.other = other
+
+    def row(self, index: int) -> float:
+        return float(max(max(row) for row in self.other))
+
+
+def test_what_a_loader_does_not_ask_a_data_set_for_is_no_reason() -> None:
+    assert impure_reason(Iterated()) is None and deterministic(Iterated())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        IteratesItself, HandsItselfOn, EntersItself, NamesIt, IteratesParent, lambda: IteratesAnother(Iterated()),
+        lambda: IteratesAnother(IteratesAnother()),
+    ],
+)  # fmt: skip
+def test_a_data_set_that_is_iterated_by_its_own_code_is_read_whole(make: Any) -> None:
+    assert impure_reason(make()) is not None

@@ -184,6 +184,12 @@ def test_contents_of_many_kinds() -> None:
     first = Contents(lambdas)
     factor = 4.0
     assert not Contents(lambdas).same_as(first)
+    masked = np.ma.masked_array([1, 2], mask=[False, False])
+    for held in (masked, [masked]):
+        first = Contents(held)
+        assert Contents(held).same_as(first)
+        masked[0] = np.ma.masked if masked.mask[0] == 0 else 1
+        assert not Contents(held).same_as(first)
 
 
 class Relabelled(Labelled):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
-from hotlap.lever.worker_safety import can_use_workers, holds_open_file
+from hotlap.lever.worker_safety import can_use_workers, holds_open_file, lies_on_device
 
 
 class Held(Dataset[Any]):
@@ -63,6 +63,19 @@ def test_an_open_file_is_not_shared_among_processes(tmp_path: Path, opened: Call
     held.close()
 
 
+class OpensLate:
+    """Opens its file when it is first asked for it, or for anything else that it does not have."""
+
+    __slots__ = ("file", "folder")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __getattr__(self, name: str) -> Any:
+        self.file = _file(self.folder)
+        return getattr(self.file, name) if name != "file" else self.file
+
+
 def test_what_is_closed_or_in_memory_is_no_open_file(tmp_path: Path) -> None:
     closed = _file(tmp_path)
     closed.close()
@@ -70,6 +83,10 @@ def test_what_is_closed_or_in_memory_is_no_open_file(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     for held in (closed, io.BytesIO(b"abc"), mapped, tmp_path, ["a"] * 1000, {"a": None}):
         assert not holds_open_file(Held(held)) and can_use_workers(DataLoader(Held(held)))
+    late = OpensLate(tmp_path)
+    assert not holds_open_file(Held([late])) and not holds_open_file(late) and not lies_on_device(late)
+    assert late.file.readable() and holds_open_file(Held([late])), "it was not opened before"
+    late.file.close()
     around: list[Any] = []
     around.append(around)
     assert not holds_open_file(Held(around))

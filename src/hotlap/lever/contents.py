@@ -7,18 +7,16 @@ import collections
 import contextlib
 import ctypes
 import functools
-import hashlib
 import io
-import os
-import pickle
 import sys
 import types
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.open_files import file_name, is_open_file, stream_stamp
+from hotlap.lever.plain_digests import BytesRead, Unwatched, digest_of_plain
 from hotlap.lever.sources import stream_key
 from hotlap.lever.users_code import is_standard
-from hotlap.lever.watched_kinds import is_plain_object, is_settings, never_changes, slots_of
+from hotlap.lever.watched_kinds import attributes_of, in_slots, is_plain_object, is_settings, never_changes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,15 +32,13 @@ _CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, collections
 _NAMES = (type, types.ModuleType, types.BuiltinFunctionType)
 
 
-class Unwatched(Exception):
-    """It holds too much to be looked at again."""
-
-
 class Contents:
-    """Marks of everything that the values hold, in order: the object itself where that tells, and a fact about it."""
+    """Marks of everything that the values hold, in order: the object itself where that tells, and a fact about it.
+    Where it would take more than ``most_bytes`` in all to read, it is Unwatched."""
 
-    def __init__(self, *values: Any, whole_bytes: int = _WHOLE_BYTES) -> None:
+    def __init__(self, *values: Any, whole_bytes: int = _WHOLE_BYTES, most_bytes: int | None = None) -> None:
         self._whole_bytes = whole_bytes
+        self._bytes = BytesRead(most_bytes)
         self.is_whole = True
         """Whether no change can be missed: nothing is known by the object itself alone, or by a part of it, that the
         script may change in place."""
@@ -80,14 +76,10 @@ class Contents:
     def _look_into(self, value: Any, kind: type, depth: int) -> None:
         numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
-            self._mark(value, _tensor_fact(torch, value, self._whole_bytes))
+            self._mark(value, _tensor_fact(torch, value, self._whole_bytes, self._bytes))
             self.is_whole &= is_read_whole(value, self._whole_bytes)
         elif numpy is not None and isinstance(value, numpy.ndarray):
-            self._mark(value, None if value.dtype.hasobject else _array_fact(numpy, value, self._whole_bytes))
-            if value.dtype.hasobject:
-                self._look_inside(value.ravel().tolist(), depth)
-            else:
-                self.is_whole &= is_read_whole(value, self._whole_bytes) or is_open_file(value)
+            self._look_at_array(numpy, value, kind, depth)
         elif kind in _CONTAINERS:
             self._look_inside(value, depth)
         elif isinstance(value, functools.partial):
@@ -107,6 +99,16 @@ class Contents:
         else:
             self._look_at_object(value, kind, depth)
 
+    def _look_at_array(self, numpy: Any, value: Any, kind: type, depth: int) -> None:
+        if value.dtype.hasobject:
+            self._mark(value)
+            self._look_inside(value.ravel().tolist(), depth)
+        else:
+            self._mark(value, _array_fact(numpy, value, self._whole_bytes, self._bytes))
+            self.is_whole &= is_read_whole(value, self._whole_bytes) or is_open_file(value)
+        if kind is not numpy.ndarray and kind is not numpy.memmap:  # it may have a mask
+            self._look_at_attributes(value, depth)
+
     def _look_at_object(self, value: Any, kind: type, depth: int) -> None:
         if is_open_file(value):
             self._mark(value, file_name(value))
@@ -114,7 +116,7 @@ class Contents:
         if isinstance(value, io.IOBase):
             self._mark(value, stream_key(value) if type(value) is io.BytesIO else stream_stamp(value))
         else:
-            self._mark(value, _digest(bytes(value)) if kind in (bytearray, array.array) else None)
+            self._mark(value, self._bytes.digest(bytes(value)) if kind in (bytearray, array.array) else None)
         is_table = kind.__module__.partition(".")[0] == "pandas"
         arrays = getattr(getattr(value, "_mgr", None), "arrays", None) if is_table else None
         if arrays is not None:
@@ -130,7 +132,7 @@ class Contents:
         self._look_at_attributes(value, depth)
 
     def _look_inside(self, parts: Any, depth: int) -> None:
-        digest = _digest_of_plain(parts)
+        digest = digest_of_plain(parts, self._bytes)
         if digest is not None:
             self._mark(None, digest)
             return
@@ -139,26 +141,20 @@ class Contents:
             self._look(part, depth)
 
     def _look_at_attributes(self, value: Any, depth: int) -> None:
-        own = getattr(value, "__dict__", None)
-        found: dict[str, Any] = own if isinstance(own, dict) else {}
+        found = attributes_of(value)
         if found:
             self.attributes.append(found)
-        slots = [name for name in slots_of(type(value)) if name not in found]
-        for name, held in [*found.items(), *((s, getattr(value, s, None)) for s in slots)]:
+        for name, held in [*found.items(), *in_slots(value)]:
             self._mark(None, name)
             self._look(held, depth)
 
 
-def _digest(data: Any) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
-
-
-def _array_fact(numpy: Any, value: Any, whole_bytes: int) -> Any:
+def _array_fact(numpy: Any, value: Any, whole_bytes: int, read: BytesRead) -> Any:
     if isinstance(value, numpy.memmap) and not value.flags.writeable:
         return value.shape, file_name(value)
     step = -(-value.nbytes // whole_bytes)
     part = value[::step] if step > 1 and value.ndim else value
-    return value.shape, value.dtype.str, _digest(numpy.ascontiguousarray(part).reshape(-1).view("u1"))
+    return value.shape, value.dtype.str, read.digest(numpy.ascontiguousarray(part).reshape(-1).view("u1"))
 
 
 def is_read_whole(value: Any, whole_bytes: int = _WHOLE_BYTES) -> bool:
@@ -178,47 +174,11 @@ def version_of(value: Any) -> int | None:
     return int(value._version)
 
 
-def _tensor_fact(torch: Any, value: Tensor, whole_bytes: int) -> Any:
+def _tensor_fact(torch: Any, value: Tensor, whole_bytes: int, read: BytesRead) -> Any:
     fact = version_of(value), tuple(value.shape), value.dtype
     if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized or not value.numel():
         return fact
     step = -(-value.nbytes // whole_bytes)
     part = value.detach()[::step] if step > 1 and value.dim() else value.detach()
     flat = part.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-    return *fact, _digest((ctypes.c_char * flat.numel()).from_address(flat.data_ptr()))
-
-
-class _PlainPickler(pickle.Pickler):
-    """Takes builtin values, names, paths, numpy's arrays and numbers, and objects that are pickled by attributes."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        kind: Any = type(obj)
-        plainly = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
-        stateless = getattr(kind, "__getstate__", None) is getattr(object, "__getstate__", None)
-        is_function = isinstance(obj, types.FunctionType)
-        of_numpy = (obj if is_function else kind).__module__.partition(".")[0] == "numpy"
-        known = isinstance(obj, (*_NAMES, os.PathLike)) or of_numpy
-        if known or (plainly and stateless and not is_function):
-            return NotImplemented
-        raise pickle.PicklingError
-
-
-class _Hash:
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=16)
-
-    def write(self, data: Any) -> None:
-        self._hash.update(data)
-
-    def digest(self) -> bytes:
-        return self._hash.digest()
-
-
-def _digest_of_plain(value: Any) -> bytes | None:
-    """Of a container that holds plain values through and through; None for any other."""
-    out = _Hash()
-    try:
-        _PlainPickler(out, protocol=5).dump(value)
-    except (pickle.PicklingError, TypeError, AttributeError, RecursionError, ValueError):
-        return None
-    return out.digest()
+    return *fact, read.digest((ctypes.c_char * flat.numel()).from_address(flat.data_ptr()))

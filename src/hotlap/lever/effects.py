@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import re
 from types import FunctionType
 from typing import Any
 
-__all__ = ["has_effect", "unnamed_methods"]
+from hotlap.lever.users_code import codes_in
+
+__all__ = ["hands_itself_on", "has_effect", "unnamed_methods"]
 
 _EFFECTS = re.compile(
     r"(?i)^_*(print.*|warn.*|write.*|save.*|imwrite|dump.*|next|mkdir|makedirs|unlink|rmtree|to_csv|to_file|tofile|put|send"
@@ -21,6 +24,9 @@ _NEVER_ASKED = frozenset((
 ))  # fmt: skip
 """By the making, printing, pickling and ending of an object, or by stores, which count themselves."""
 
+_LOADS = ("LOAD_FAST", "LOAD_DEREF", "STORE_FAST_LOAD_FAST")
+_OF_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR")
+
 
 def has_effect(name: str) -> bool:
     """Whether what is called so may say or do something beside its result."""
@@ -31,3 +37,21 @@ def unnamed_methods(kind: Any) -> list[str]:
     """Methods of a class of the script's that code uses without naming them: by calls, operators, ``with``."""
     found = {name for k in kind.__mro__ for name, value in vars(k).items() if isinstance(value, FunctionType)}
     return sorted(n for n in found if n == "forward" or (n[:2] == n[-2:] == "__" and n not in _NEVER_ASKED))
+
+
+def hands_itself_on(method: FunctionType) -> bool:
+    """Whether a method uses its object other than for an attribute or its length: iterates over it, enters it, gives
+    it to others."""
+    if not method.__code__.co_argcount:
+        return False
+    itself = method.__code__.co_varnames[0]
+    for code in codes_in(method.__code__):
+        found = list(dis.get_instructions(code))
+        for before, one, after in zip(found, found[1:], found[2:], strict=False):
+            names = one.argval if type(one.argval) is tuple else (one.argval,)  # newer Pythons load two at once
+            if not one.opname.startswith(_LOADS) or itself not in names:
+                continue
+            is_length = (before.opname, before.argval) == ("LOAD_GLOBAL", "len")
+            if itself in names[:-1] or not (is_length or after.opname in _OF_ATTRIBUTE):
+                return True
+    return False

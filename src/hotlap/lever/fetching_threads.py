@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
@@ -11,12 +12,17 @@ from hotlap.lever.contract import Target
 
 __all__ = ["FetchingThreads"]
 
+_EPOCH = "_hotlap_epoch"
+"""Attribute of a fetcher, which torch makes anew for each epoch: the number of that epoch."""
+
 
 class FetchingThreads:
     """``here()`` tells whether this thread is one, as soon as the fetchers of torch are watched."""
 
     def __init__(self) -> None:
-        self._threads: set[int] = set()
+        self._threads: dict[int, int] = {}
+        """Each with the number of the epoch that it fetches for."""
+        self._numbers = itertools.count(1)
         self._watched = False
         self._begins: list[Callable[[], None]] = []
 
@@ -24,16 +30,21 @@ class FetchingThreads:
         """Whether a loader fetches in this thread."""
         return get_ident() in self._threads
 
+    def epoch(self) -> int:
+        """The number of the epoch that a loader fetches for here, higher than those of all that began before: in this
+        process, or before it was forked. 0 where none does, or where it began before the fetchers were watched."""
+        return self._threads.get(get_ident(), 0)
+
     def aside(self, call: Callable[..., Any], *args: Any) -> Any:
         """What ``call`` gives while no loader seems to fetch here: nothing on its way is given from a cache."""
         thread = get_ident()
         if thread not in self._threads:
             return call(*args)
-        self._threads.discard(thread)
+        epoch = self._threads.pop(thread)
         try:
             return call(*args)
         finally:
-            self._threads.add(thread)
+            self._threads[thread] = epoch
 
     def watch(self, target: Target, begins: Callable[[], None] | None = None) -> None:
         """Know from now on when a loader fetches. Counts no change. ``begins`` is called when one begins an epoch."""
@@ -52,11 +63,11 @@ class FetchingThreads:
             thread = get_ident()
             if thread in threads:
                 return real(fetcher, index)
-            threads.add(thread)
+            threads[thread] = getattr(fetcher, _EPOCH, 0)
             try:
                 return real(fetcher, index)
             finally:
-                threads.discard(thread)
+                threads.pop(thread, None)
 
         own: Any = vars(fetch._MapDatasetFetcher).get("__init__")
 
@@ -64,6 +75,7 @@ class FetchingThreads:
         def __init__(fetcher: Any, *args: Any, **kwargs: Any) -> None:
             made = own or fetch._BaseDatasetFetcher.__init__  # which another lever may replace later
             made(fetcher, *args, **kwargs)
+            setattr(fetcher, _EPOCH, next(self._numbers))
             for look in self._begins:
                 look()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import sys
 import threading
@@ -60,7 +61,7 @@ class FileCache:
         if isinstance(own, bytes):
             return bytearray(own)
         try:
-            with open(self._path(key), "rb", buffering=0) as file:
+            with io.FileIO(self._path(key)) as file:  # no file that a sample is made of, as what ``open`` opens may be
                 data = bytearray(os.fstat(file.fileno()).st_size)
                 return data if file.readinto(data) == len(data) else None
         except FileNotFoundError:

@@ -9,6 +9,7 @@ from collections import deque
 from types import BuiltinFunctionType, MethodType
 from typing import Any
 
+from hotlap.lever.effects import unnamed_methods
 from hotlap.lever.purity import draws_by_name
 from hotlap.lever.users_code import is_standard
 from hotlap.lever.watched_kinds import FLAT, PLAIN, inside, is_alone, is_numbers
@@ -41,6 +42,10 @@ class HeldValues:
 
     def _is_code(self, value: Any) -> bool:
         raise NotImplementedError
+
+    def _unnamed(self, kind: type) -> list[str]:
+        """Methods of the objects of a class that are held, which may be used without being named."""
+        return unnamed_methods(kind)
 
     def _is_new(self, value: Any) -> bool:
         if id(value) in self._met:

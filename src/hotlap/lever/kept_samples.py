@@ -10,7 +10,7 @@ from typing import Any
 
 from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.kept_results import Comparisons, KeptResults
-from hotlap.lever.opened_files import with_files
+from hotlap.lever.opened_files import unnoted, with_files
 from hotlap.lever.purity import IN_PLACE_OF
 from hotlap.lever.sample_codec import same_bits
 from hotlap.lever.sample_proof import is_plain_index
@@ -26,6 +26,8 @@ class _Known:
         self.dataset, self.name, self.witness = dataset, name, witness
         self.is_kept = True
         self.comparisons = Comparisons()
+        self.epoch = 0
+        """The newest that has looked at it."""
 
 
 class KeptSamples:
@@ -52,14 +54,6 @@ class KeptSamples:
         """From now on, samples of ``dataset`` are kept."""
         self._known[id(dataset)] = _Known(dataset, f"{self._process}|{next(self._numbers)}", witness)
 
-    def look(self) -> None:
-        """An epoch begins, here or in a worker that was forked a moment ago: whose it is, a data set around one of
-        these would not tell."""
-        for known in list(self._known.values()):
-            if known.is_kept:
-                known.witness.look()
-                known.comparisons.begin()
-
     def has(self, name: str) -> bool:
         """Whether a data set has this name."""
         return any(known.name == name for known in self._known.values())
@@ -67,7 +61,17 @@ class KeptSamples:
     def stands(self, dataset: Any) -> bool:
         """Whether kept samples of it may be used."""
         known = self._known[id(dataset)]
-        return known.is_kept and known.witness.stands()
+        return known.is_kept and self._stands(known)
+
+    def _stands(self, known: _Known) -> bool:
+        """At the first use in an epoch, it is looked at whole. When the epoch began, whose it is was not known yet: a
+        data set around this one would not tell."""
+        epoch = self._fetching.epoch()
+        if epoch > known.epoch:
+            unnoted(known.witness.look)
+            known.comparisons.begin()
+            known.epoch = epoch
+        return known.witness.stands()
 
     def changes(self, dataset: Any, why: str) -> None:
         """Its samples are not always the same, after all."""
@@ -94,7 +98,7 @@ class KeptSamples:
             outermost = getattr(type(self_).__getitem__, IN_PLACE_OF, None) is draw
             if known is None or not outermost or not known.is_kept or not is_plain_index(index):
                 return draw(self_, index)
-            if not known.witness.stands():
+            if not self._stands(known):
                 return draw(self_, index)
             return self._given(known, index, draw)
 

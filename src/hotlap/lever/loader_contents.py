@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 import sys
 from time import thread_time
@@ -21,6 +22,8 @@ __all__ = ["LoaderContents"]
 
 WHOLE_BYTES = 64 << 20
 """Arrays of this size are read whole in a tenth of a second, which is what workers take to begin."""
+_MOST_BYTES = 2 * WHOLE_BYTES
+"""In all."""
 LONGEST_LOOK_S = 0.2
 _MOST_MET = 50_000
 """Objects and containers: to look at as many takes a moment."""
@@ -30,7 +33,7 @@ class LoaderContents:
     """Of the data set, the collate function and the workers' preparation, and what the script's code in them reads."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self._things = [loader.dataset, loader.collate_fn, loader.worker_init_fn]
+        self._things = _copied(loader)
         self._reading = _LoaderReading(*self._things)
 
     @property
@@ -38,15 +41,25 @@ class LoaderContents:
         """The kind of a generator of random numbers among them that is none of the process' own, which workers seed."""
         return self._reading.generator
 
+    def is_of(self, loader: DataLoader[Any]) -> bool:
+        """Whether the loader still has the data set and the functions that it had."""
+        return all(map(operator.is_, self._things, _copied(loader)))
+
     def look(self) -> Contents | None:
         """As they are now; None where a change could be missed, or where to look takes longer than workers to begin."""
+        if self._reading.reason is not None:
+            return None
         begun = thread_time()
         try:
-            found = Contents(*self._things, *self._reading.values(), whole_bytes=WHOLE_BYTES)
+            values = [*self._things, *self._reading.values()]
+            found = Contents(*values, whole_bytes=WHOLE_BYTES, most_bytes=_MOST_BYTES)
         except Exception:  # Unwatched, or an attribute of the user's that raises
             return None
-        is_known = self._reading.reason is None and found.is_whole
-        return found if is_known and thread_time() - begun < LONGEST_LOOK_S else None
+        return found if found.is_whole and thread_time() - begun < LONGEST_LOOK_S else None
+
+
+def _copied(loader: DataLoader[Any]) -> list[Any]:
+    return [loader.dataset, loader.collate_fn, loader.worker_init_fn]
 
 
 class _LoaderReading(EveryReading):

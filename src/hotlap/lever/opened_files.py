@@ -72,17 +72,31 @@ def are_unchanged(files: Iterable[tuple[str, str | None]]) -> bool:
     return all(_stamp(name) == stamp for name, stamp in files)
 
 
+class _Opener:
+    """Stands before ``open``, whatever that takes. As a builtin and unlike a function, it is no method of a class that
+    has it for an attribute."""
+
+    def __init__(self, real: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, real)
+        self.__module__ = "builtins"  # where pickle finds it, also where ``real`` is the script's own
+        vars(self)[IN_PLACE_OF] = real
+        self._real = real
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if _HERE.opened:
+            mode = args[1] if len(args) > 1 else kwargs.get("mode", "r")
+            if isinstance(mode, str) and ("r" in mode or "+" in mode):
+                note_opened(args[0] if args else kwargs.get("file"))
+        return self._real(*args, **kwargs)
+
+    def __reduce__(self) -> str:
+        return "open"
+
+
 def watch_openings(target: Target) -> None:
     """Note from now on what Python's own ``open`` opens to be read. Counts no change."""
     real = builtins.open
-
-    @functools.wraps(real)
-    def opens(file: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Any:
-        if _HERE.opened and isinstance(mode, str) and ("r" in mode or "+" in mode):
-            note_opened(file)
-        return real(file, mode, *args, **kwargs)
-
-    vars(opens)[IN_PLACE_OF] = real
+    opens = _Opener(real)
     places: list[tuple[Any, str]] = [(builtins, "open"), (io, "open"), (sys.modules.get("tarfile"), "bltn_open")]
     for owner, name in places:
         if getattr(owner, name, None) is real:

@@ -4,7 +4,7 @@ A loader with ``persistent_workers`` gives the same iterator at every pass, so t
 batch looked at in mid-epoch, an evaluation on the training data, ``zip(loader, loader)``) takes that one's
 batches, and ends it. Without them each pass is one of its own; so it stays here: a pass that somebody is in the middle
 of keeps its iterator, and the new one gets another, with workers of its own. So does one before which the script has
-changed what workers have copies of: the data set's epoch, its transforms, a table that grows.
+changed what workers have copies of: the data set's epoch, its transforms, a table that grows, the collate function.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ class _Begins:
 
     def __call__(self) -> Any:
         loader: Any = self._loader()
-        begun_with = self._contents.look()
+        if not self._contents.is_of(loader):  # the script has given it another collate function
+            self._contents = LoaderContents(loader)
+        contents = self._contents
+        begun_with = contents.look()
         iterator = type(loader)._get_iterator(loader)
-        _mind(iterator, functools.partial(self._is_as, begun_with))
+        _mind(iterator, functools.partial(self._is_as, contents, begun_with))
         return iterator
 
-    def _is_as(self, before: Contents | None) -> bool:
-        now = self._contents.look() if before is not None else None
+    def _is_as(self, contents: LoaderContents, before: Contents | None) -> bool:
+        loader: Any = self._loader()
+        now = contents.look() if before is not None and contents.is_of(loader) else None
         return before is not None and now is not None and now.same_as(before)
 
     def __reduce__(self) -> Any:  # sent elsewhere, a loader makes them as its class does: Hotlap may not be there

@@ -115,7 +115,7 @@ class Reading(HeldValues):
         while before != (now := (len(self._seen), len(self._met), len(self._names))):
             before = now
             for kind, things in list(self._objects.items()):
-                for name in unnamed_methods(kind):
+                for name in self._unnamed(kind):
                     self._method(things[0], name)
             for kind in list(self._classes):
                 for name in (*unnamed_methods(kind), *_MADE_BY):

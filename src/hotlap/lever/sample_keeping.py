@@ -94,7 +94,6 @@ class SampleKeeping:
     def _look(self) -> None:
         """An epoch begins, here or in a worker that was forked a moment ago."""
         self._hear()
-        self._kept.look()
         self._tables.look()
         self._parts.look()
 

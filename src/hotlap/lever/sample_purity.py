@@ -11,16 +11,19 @@ import io
 from types import FunctionType, ModuleType
 from typing import Any
 
+from hotlap.lever.effects import hands_itself_on
 from hotlap.lever.held_values import CONTAINERS, Changing
 from hotlap.lever.part_purity import Reading
 from hotlap.lever.purity import IN_PLACE_OF, draws_by_name, is_generator
 from hotlap.lever.users_code import is_standard, is_users_module
-from hotlap.lever.watched_kinds import inside, slots_of
+from hotlap.lever.watched_kinds import attributes_of, in_slots, inside
 
 __all__ = ["EveryReading", "SampleReading", "impure_reason"]
 
 _CALLED = ("__call__", "forward", "__getitem__", "__getitems__")
 """What a library's data set calls of those in it."""
+_NEVER_CALLED = ("__iter__", "__enter__", "__exit__")
+"""What neither a loader nor a library's data set does with a data set of samples by index."""
 _SAYS = frozenset(("print", "write", "warn", "warning", "logger", "logging", "stdout", "stderr"))
 """What a sample says when it is drawn, a kept one would not."""
 
@@ -61,12 +64,15 @@ class EveryReading(Reading):
             self._hold_all(inside(value))
         if not is_standard(kind.__module__):
             self._objects.setdefault(kind, []).append(value)
-        for held in _attributes(value, kind):
+        for held in [*attributes_of(value).values(), *(held for _, held in in_slots(value))]:
             self._hold(held)
 
 
 class SampleReading(EveryReading):
     """Of a data set: ``reason`` says why a sample may be another when it is drawn again, or is None."""
+
+    _is_handed_on = False
+    """Whether other code than a loader's may have the data set itself: its own code gives it, or something holds it."""
 
     def _begin(self, function: FunctionType | None) -> None:
         (dataset,) = self._things
@@ -76,6 +82,17 @@ class SampleReading(EveryReading):
         if not isinstance(getattr(method, IN_PLACE_OF, method), FunctionType):
             self._refuse("its __getitem__ is not Python code")
         super()._begin(function)
+
+    def _unnamed(self, kind: type) -> list[str]:
+        found = super()._unnamed(kind)
+        if self._is_handed_on or kind is not type(self._things[0]) or len(self._objects[kind]) > 1:
+            return found
+        return [name for name in found if name not in _NEVER_CALLED]
+
+    def _follow(self, function: FunctionType, makes: bool = False, of: type | None = None) -> None:
+        if of is type(self._things[0]) and self._is_followed(function):
+            self._is_handed_on = self._is_handed_on or hands_itself_on(function)
+        super()._follow(function, makes, of)
 
     def _refuse(self, why: str) -> None:
         raise Changing(why)
@@ -90,6 +107,7 @@ class SampleReading(EveryReading):
             self._refuse(f"{function.__name__} says something ({name})")
 
     def _hold_object(self, value: Any, kind: Any) -> None:
+        self._is_handed_on = self._is_handed_on or (value is self._things[0] and id(value) in self._met)
         if is_generator(value):
             self._refuse(f"it uses a private {kind.__name__}")
         if draws_by_name(kind.__name__):
@@ -107,7 +125,3 @@ def impure_reason(dataset: Any) -> str | None:
     """Why samples of ``dataset`` may change between draws, or None when nothing in its code says so. Unknown code of
     its own counts as a reason."""
     return SampleReading(dataset).reason
-
-
-def _attributes(value: Any, kind: type) -> list[Any]:
-    return [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots_of(kind))]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
+from hotlap.lever.opened_files import unnoted
+
 __all__ = ["MEMORY_FILES", "UNIT", "Usage", "leaves_room"]
 
 UNIT = 4096
@@ -44,7 +46,7 @@ class Usage:
         if self.units() + units > self._max_units:
             return False
         if units > self._until_look:
-            free = _free_bytes()
+            free = unnoted(_free_bytes)
             if free is not None and free[0] - size < RESERVE_FRAC * free[1]:
                 return False
             self._until_look = LOOK_UNITS

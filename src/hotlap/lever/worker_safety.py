@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.open_files import is_of
+from hotlap.lever.watched_kinds import attributes_of, in_slots
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -66,7 +67,7 @@ def holds_open_file(dataset: Any) -> bool:
             elif _is_open(thing):
                 return True
             elif not isinstance(thing, type | ModuleType):
-                held += getattr(thing, "__dict__", {}).values()
+                held += [*attributes_of(thing).values(), *(value for _, value in in_slots(thing))]
         found = [thing for thing in held if not isinstance(thing, _PLAIN)]
     return False
 
@@ -85,6 +86,6 @@ def lies_on_device(dataset: Any) -> bool:
     """Whether the data set holds tensors of a device, by themselves or in a tuple or list (as TensorDataset does)."""
     import torch
 
-    own = getattr(dataset, "__dict__", {}).values()  # a list is a data set too
+    own = attributes_of(dataset).values()  # a list is a data set too
     held = [part for value in own for part in (value if isinstance(value, tuple | list) else (value,))]
     return any(isinstance(part, torch.Tensor) and part.device.type != "cpu" for part in held)
