@@ -851,3 +851,17 @@ class Raises(Mirrored):
 
 def test_constructors_of_what_is_made_are_not_those_of_what_is_held() -> None:
     assert Raises.load in [part.function for part in constant_parts(Raises())]
+
+
+def test_a_loader_of_other_data_makes_no_part_be_looked_at(tmp_path: Path) -> None:
+    """A batch of a replay buffer in each step must not cost a look at the training data."""
+    with LocalTarget(str(tmp_path)) as target:
+        cache_sample.apply(target, {"max_bytes": 1 << 24})
+        data, other = Mirrored(), [1.0, 2.0]
+        drawn(data, 3)
+        CALLS.clear()
+        for _ in range(10):
+            next(iter(DataLoader(other, 2)))
+        assert not CALLS
+        drawn(data, 1)
+        assert CALLS, "its own epoch looks at it"

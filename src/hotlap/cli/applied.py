@@ -26,7 +26,8 @@ def applied_lines(plan: Plan, command: list[str], timeline: Timeline | None, tim
     for move in plan.moves:
         if not move.is_knob:
             lines += _of_lever(move.lever, [timeline, *timeline.ranks])
-    lines = lines or [f"all {len(plan.moves)} moves of the plan were applied over {timeline.n_steps} steps."]
+    what = "the plan's move was" if len(plan.moves) == 1 else f"all {len(plan.moves)} moves of the plan were"
+    lines = lines or [f"{what} applied over {timeline.n_steps} steps."]
     return lines + unwatched_lines(timeline, timeline_dir)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hotlap.lever.contract import Target
 
-__all__ = ["FetchingThreads"]
+__all__ = ["Epochs", "FetchingThreads"]
 
 _EPOCH = "_hotlap_epoch"
 """Attribute of a fetcher, which torch makes anew for each epoch: the number of that epoch."""
@@ -82,3 +82,20 @@ class FetchingThreads:
         target.replace(fetch._MapDatasetFetcher, "fetch", fetches)
         target.replace(fetch._MapDatasetFetcher, "__init__", __init__)
         target.changed(-2)
+
+
+class Epochs:
+    """The epochs in which something was used. Which one a new loader's iterator begins with, a data set around it would
+    not tell, and most are of other data: so it is looked at when it is used first."""
+
+    def __init__(self, fetching: FetchingThreads) -> None:
+        self._fetching = fetching
+        self._seen = 0
+
+    def begins(self) -> bool:
+        """Whether this is the first use in an epoch."""
+        epoch = self._fetching.epoch()
+        if epoch <= self._seen:
+            return False
+        self._seen = epoch
+        return True

@@ -35,7 +35,7 @@ class KeptParts:
         ended: Callable[[str, str], None],
     ) -> None:
         self._target, self._fetching = target, fetching
-        self._keeping = Keeping(results, used, ended, target.unfit, self._longest)
+        self._keeping = Keeping(results, used, ended, target.unfit, fetching, self._longest)
         self._datasets: list[Any] = []
         self._known: dict[Any, dict[int, PartMemory]] = {}
         """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
@@ -61,11 +61,6 @@ class KeptParts:
         if found:
             self._datasets.append(dataset)
         return bool(found)
-
-    def look(self) -> None:
-        """An epoch begins."""
-        for memory in self._memories():
-            memory.look()
 
     def has(self, name: str) -> bool:
         """Whether a part has this name."""

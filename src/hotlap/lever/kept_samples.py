@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from hotlap.lever.fetching_threads import FetchingThreads
+from hotlap.lever.fetching_threads import Epochs, FetchingThreads
 from hotlap.lever.kept_results import Comparisons, KeptResults
 from hotlap.lever.opened_files import unnoted, with_files
 from hotlap.lever.purity import IN_PLACE_OF
@@ -22,12 +22,10 @@ __all__ = ["KeptSamples"]
 class _Known:
     """A data set that has proven itself. The reference keeps its id from being given to another."""
 
-    def __init__(self, dataset: Any, name: str, witness: Witness) -> None:
-        self.dataset, self.name, self.witness = dataset, name, witness
+    def __init__(self, dataset: Any, name: str, witness: Witness, epochs: Epochs) -> None:
+        self.dataset, self.name, self.witness, self.epochs = dataset, name, witness, epochs
         self.is_kept = True
         self.comparisons = Comparisons()
-        self.epoch = 0
-        """The newest that has looked at it."""
 
 
 class KeptSamples:
@@ -52,7 +50,9 @@ class KeptSamples:
 
     def add(self, dataset: Any, witness: Witness) -> None:
         """From now on, samples of ``dataset`` are kept."""
-        self._known[id(dataset)] = _Known(dataset, f"{self._process}|{next(self._numbers)}", witness)
+        self._known[id(dataset)] = _Known(
+            dataset, f"{self._process}|{next(self._numbers)}", witness, Epochs(self._fetching)
+        )
 
     def has(self, name: str) -> bool:
         """Whether a data set has this name."""
@@ -64,13 +64,10 @@ class KeptSamples:
         return known.is_kept and self._stands(known)
 
     def _stands(self, known: _Known) -> bool:
-        """At the first use in an epoch, it is looked at whole. When the epoch began, whose it is was not known yet: a
-        data set around this one would not tell."""
-        epoch = self._fetching.epoch()
-        if epoch > known.epoch:
+        """At the first use in an epoch, it is looked at whole."""
+        if known.epochs.begins():
             unnoted(known.witness.look)
             known.comparisons.begin()
-            known.epoch = epoch
         return known.witness.stands()
 
     def changes(self, dataset: Any, why: str) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 from hotlap.lever.constant_parts import Part
 from hotlap.lever.contents import Contents
 from hotlap.lever.contents_name import name_of
+from hotlap.lever.fetching_threads import Epochs, FetchingThreads
 from hotlap.lever.kept_results import Comparisons, KeptResults
-from hotlap.lever.opened_files import Files, with_files
+from hotlap.lever.opened_files import Files, unnoted, with_files
 from hotlap.lever.part_purity import Reading
 from hotlap.lever.plain_word import plain_word
 from hotlap.lever.random_state import put_back, random_states
@@ -56,6 +57,7 @@ class Keeping:
     """Called with the name of one whose results may not be kept any more, and the reason."""
     unfit: Callable[[str], None]
     """Called with the reason why those of one never were."""
+    fetching: FetchingThreads
     longest: Callable[[], int]
     """Samples of the largest data set. Only asked where they are drawn: to ask may open a file."""
 
@@ -70,6 +72,7 @@ class PartMemory:
         self._on = True
         self._reading = part.reading
         self._inherited = self._contents(math.inf)
+        self._epochs = Epochs(keeping.fetching)
         self._begin()
 
     def _begin(self) -> None:
@@ -90,16 +93,18 @@ class PartMemory:
             self._on = False
             self._keeping.results.forget(self.name)
 
-    def look(self) -> None:
+    def _look(self) -> None:
         """An epoch begins."""
         self._comparisons.begin()
-        if self._on and self._witness is not None and self._pid == os.getpid() and not self._opens():
-            self._witness.look()
+        if self._on and self._witness is not None and not self._opens():
+            self._keeping.fetching.aside(unnoted, self._witness.look)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the loader's."""
         if self._pid != os.getpid():
             self._begin()
+        if self._epochs.begins():
+            self._look()
         given = self._word(args, kwargs) if self._on else None
         if given is None or (self._witness is not None and (self._opens() or not self._witness.stands())):
             return self._function(*args, **kwargs)

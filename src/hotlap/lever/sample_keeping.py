@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hotlap.lever.contract import Target
 from hotlap.lever.fetching_threads import FetchingThreads
 from hotlap.lever.file_cache import FileCache
-from hotlap.lever.gathered import GatheredDataset, fetch_gathered
+from hotlap.lever.gathered import fetch_gathered
 from hotlap.lever.kept_parts import KeptParts
 from hotlap.lever.kept_results import KeptResults
 from hotlap.lever.kept_samples import KeptSamples
@@ -38,7 +38,7 @@ class SampleKeeping:
         self._target, self._pid = target, os.getpid()
         cache, fetching = FileCache(os.path.join(target.scratch, lever_id), max_bytes), FetchingThreads()
         results = KeptResults(cache)
-        self._fetching, self._tables = fetching, SampleTables(cache.reserve)
+        self._fetching, self._tables = fetching, SampleTables(cache.reserve, fetching)
         self._kept = KeptSamples(results, fetching, self._end)
         self._parts = KeptParts(target, results, fetching, self._use, self._end)
         self._standing: list[Any] = []
@@ -74,7 +74,7 @@ class SampleKeeping:
                 self._target.unfit(f"samples of {kind.__name__} may change between draws ({reason})")
             return
         if not len(self._kept):
-            fetch_gathered(self._target, self._choose)
+            fetch_gathered(self._target, self._tables.choose)
         self._watch()
         self._kept.add(dataset, witness)
         if kind.__getitem__ not in self._standing:
@@ -88,17 +88,8 @@ class SampleKeeping:
     def _watch(self) -> None:
         if not self._is_watching:
             self._is_watching = True
-            self._fetching.watch(self._target, self._look)
+            self._fetching.watch(self._target, self._hear)
             watch_openings(self._target)
-
-    def _look(self) -> None:
-        """An epoch begins, here or in a worker that was forked a moment ago."""
-        self._hear()
-        self._tables.look()
-        self._parts.look()
-
-    def _choose(self, dataset: Any, collate: Any) -> GatheredDataset | None:
-        return self._tables.choose(dataset, collate)
 
     def _use(self, name: str) -> None:
         """Results of a part are kept from now on, in this process."""
@@ -119,7 +110,8 @@ class SampleKeeping:
         self._parts.end(name)
 
     def _hear(self) -> None:
-        """Drop what another process has found to change."""
+        """An epoch begins, here or in a worker that was forked a moment ago: drop what another process has found to
+        change."""
         for word, name, *_ in self._here.new():
             if word == _ENDED:
                 self._drop(name)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hotlap.lever.fetching_threads import Epochs, FetchingThreads
 from hotlap.lever.file_cache import in_worker
 from hotlap.lever.gathered import GatheredDataset, Trust, base_of, base_rows, plainly_stacked, same_batches
 from hotlap.lever.kept_results import Comparisons
@@ -148,10 +149,10 @@ class Drawer:
 class SampleTables:
     """A table for each data set whose samples never change, where a loader of this very process stacks them plainly."""
 
-    def __init__(self, reserve: Callable[[int], bool]) -> None:
-        self._reserve = reserve
+    def __init__(self, reserve: Callable[[int], bool], fetching: FetchingThreads) -> None:
+        self._reserve, self._fetching = reserve, fetching
         self._drawers: dict[int, Drawer] = {}
-        self._tables: dict[int, tuple[SampleTable, Trust, Comparisons]] = {}
+        self._tables: dict[int, tuple[SampleTable, Trust, Comparisons, Epochs]] = {}
 
     def add(self, drawer: Drawer) -> None:
         """From now on, samples of a data set may be kept in a table."""
@@ -162,11 +163,6 @@ class SampleTables:
         if self._drawers.pop(id(dataset), None) is not None and id(dataset) in self._tables:
             self._tables.pop(id(dataset))[0].clear()
 
-    def look(self) -> None:
-        """An epoch begins."""
-        for _, _, comparisons in list(self._tables.values()):
-            comparisons.begin()
-
     def choose(self, dataset: Any, collate: Any) -> GatheredDataset | None:
         """What a fetcher gets in place of ``dataset``."""
         base = base_of(dataset)
@@ -175,12 +171,14 @@ class SampleTables:
         drawer = self._drawers[id(base)]
         if id(base) not in self._tables:
             table = SampleTable(drawer.draw, len(base), collate, self._reserve)
-            self._tables[id(base)] = table, Trust(drawer.differs), Comparisons()
-        table, trust, comparisons = self._tables[id(base)]
+            self._tables[id(base)] = table, Trust(drawer.differs), Comparisons(), Epochs(self._fetching)
+        table, trust, comparisons, epochs = self._tables[id(base)]
 
         def gather(indices: list[Any]) -> Any:
             found = base_rows(dataset, indices) if drawer.stands() else None
             batch = None if found is None else table.batch(found[1])
+            if epochs.begins():
+                comparisons.begin()
             if found is None or batch is None or trust.left > 0 or not comparisons.are_due(len(found[1])):
                 return batch
             if table.agrees(found[1][comparisons.given % len(found[1])]):
