@@ -43,7 +43,7 @@ from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.measured import Measured
 from hotlap_workloads.session import Request, settings_of
 
-__all__ = ["main"]
+__all__ = ["TIMES", "TOGETHER", "TURN", "arms", "asked_of", "main", "show"]
 
 TURN = Path(__file__).with_name("ladder_turn.py")
 PRESET = "preset "
@@ -119,15 +119,20 @@ def _can_search(settings: EngineSettings, name: str, target: Target) -> bool:
     return can
 
 
+def asked_of(args: argparse.Namespace, target: Target, settings: EngineSettings, out: Path,
+             periodic: bool) -> dict[str, Any]:  # fmt: skip
+    """What a turn is told."""
+    return {
+        "workload": args.workload, "settings": plain(settings), "on": target.on, "mfu": target.mfu,
+        "data": str(args.data.resolve()) if args.data else None, "out": str(out), "steps": args.steps,
+        "times": 1 if args.data else args.times, "seconds": args.seconds, "periodic": periodic,
+    }  # fmt: skip
+
+
 def play(args: argparse.Namespace, target: Target, settings: dict[str, EngineSettings], out: Path, seen: set[str],
          name: str) -> Turn | str:  # fmt: skip
     """A turn. Evaluations and checkpoints are timed in the first of each name."""
-    asked = {
-        "workload": args.workload, "settings": plain(settings[name]), "on": target.on, "mfu": target.mfu,
-        "data": str(args.data.resolve()) if args.data else None, "out": str(out), "steps": args.steps,
-        "times": 1 if args.data else args.times, "seconds": args.seconds,
-        "periodic": name not in seen and not args.no_evaluations,
-    }  # fmt: skip
+    asked = asked_of(args, target, settings[name], out, name not in seen and not args.no_evaluations)
     seen.add(name)
     return turn(asked, script=TURN, limit_s=args.limit_s)
 

@@ -1,6 +1,8 @@
 """One turn of one rung in a process of its own; ``ladder.py`` starts these.
 
 python bench/ladder_turn.py '{"workload": …, "settings": {…}, …}'      prints a JSON object last
+
+With ``gate`` it says ``ready`` once it is prepared, and plays and prints a turn for every line that it is then given.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +32,7 @@ from hotlap_workloads.session import Request, settings_of
 
 __all__ = ["Target", "plain"]
 
-PROFILED_STEPS = 10
+PROFILED_STEPS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +110,8 @@ def kernels_s(trainer: Watched) -> float:
     return float(total_us) / 1e6 / (trainer.position.step - before)
 
 
-def play(asked: dict[str, Any]) -> dict[str, float]:
-    """Measure what was asked for."""
+def play(asked: dict[str, Any]) -> Iterator[dict[str, float]]:
+    """Measure what was asked for, once, or as often as a line comes in."""
     begun = time.perf_counter()
     target = Target(asked["on"], asked["mfu"])
     data = Path(asked["data"]) if asked["data"] else None
@@ -119,23 +121,31 @@ def play(asked: dict[str, Any]) -> dict[str, float]:
     Path(asked["out"]).mkdir(parents=True, exist_ok=True)
     trainer, simulated = opened(asked, target, settings, data)
     prepared_s = time.perf_counter() - begun
-    found = trainer.window(asked["seconds"]) | simulated
-    busy_s = simulated.get("simulated_step_s", found["in_step_s"])
-    if target.on == "cuda":
-        found["device_bytes"] = torch.cuda.max_memory_reserved()
-        busy_s = kernels_s(trainer)
-    found["busy_frac"] = busy_s / found["step_s"]
-    found["host_bytes"] = trainer.host_bytes
-    found["prepared_s"] = prepared_s
-    found["roof_step_s"] = trainer.roof_s(asked["seconds"])
-    if asked["periodic"]:
-        found |= trainer.periodic()
-    return found
+    kernels: float | None = None
+    for _ in _lines() if asked.get("gate") else range(1):
+        found = trainer.window(asked["seconds"]) | simulated
+        busy_s = simulated.get("simulated_step_s", found["in_step_s"])
+        if target.on == "cuda":
+            found["device_bytes"] = torch.cuda.max_memory_reserved()
+            busy_s = kernels = kernels_s(trainer) if kernels is None else kernels  # the same kernels in every turn
+        found["busy_frac"] = busy_s / found["step_s"]
+        found["host_bytes"] = trainer.host_bytes
+        found["prepared_s"] = prepared_s
+        found["roof_step_s"] = trainer.roof_s(asked["seconds"])
+        if asked["periodic"]:
+            found |= trainer.periodic()
+        yield found
+
+
+def _lines() -> Iterator[str]:
+    print("ready", flush=True)
+    yield from iter(sys.stdin.readline, "")
 
 
 def main() -> None:
     """Do what the JSON in the first argument says."""
-    print("\n" + json.dumps(play(json.loads(sys.argv[1]))), flush=True)
+    for found in play(json.loads(sys.argv[1])):
+        print("\n" + json.dumps(found), flush=True)
     os._exit(0)  # loading processes are ended by the caller's group
 
 

@@ -13,6 +13,7 @@ from quality_teller import quality_rows
 from reliability_tellers import (
     drift_rows,
     fuzz_rows,
+    gpu_lines,
     kill_rows,
     padding_rows,
     patched_rows,
@@ -251,6 +252,7 @@ TELLERS: dict[str, Callable[[dict[str, Any]], Told]] = {
     "faults": _faults,
     "frameworks": _frameworks,
     "fuzz": lambda document: Told(fuzz_rows(document)),
+    "gpu": lambda document: Told([], gpu_lines(document)),
     "harmless": _harmless,
     "honesty": _honesty,
     "kill": lambda document: Told(kill_rows(document)),

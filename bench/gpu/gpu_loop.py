@@ -4,7 +4,8 @@
 
 Writes seconds per step from step ``warm`` on, without what is before. With ``events`` it brackets its own phases with
 CUDA events in every step, and writes what they say: the truth that the timeline is compared with. With ``gate`` it says
-``ready`` before its first step, and waits for a line.
+``ready`` before its first step, and takes a turn of ``steps`` for every line that it is then given, which it answers
+with the turn's seconds per step; at the end of the lines it writes how many steps it took.
 """
 
 from __future__ import annotations
@@ -68,42 +69,61 @@ def batches(asked: dict[str, Any]) -> Any:
         yield from loader
 
 
-def train(asked: dict[str, Any]) -> dict[str, Any]:
-    """The loop. Whoever times waits for the device twice: before the first timed step and after the last."""
-    device = asked.get("device", "cuda")
+class Training:
+    """The loop, turn by turn."""
 
-    def wait() -> float:
-        if device == "cuda":
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._device = asked.get("device", "cuda")
+        torch.manual_seed(0)
+        self._model = model_of(asked["width"], asked["depth"]).to(self._device)
+        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.001)
+        self._batches = batches(asked)
+        self.marks, self.steps = Marks(bool(asked.get("events"))), 0
+
+    def wait(self) -> float:
+        """Until the device has done all; the time."""
+        if self._device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    torch.manual_seed(0)
-    model = model_of(asked["width"], asked["depth"]).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-    marks, begun = Marks(bool(asked.get("events"))), 0.0
-    if asked.get("gate"):  # it has started, and waits for its turn
-        print("ready", flush=True)
-        sys.stdin.readline()
-    for step, (x, y) in zip(range(asked["steps"]), batches(asked), strict=False):
-        if step == asked["warm"]:
-            begun = wait()
+    def turn(self, steps: int, warm: int) -> float:
+        """Seconds per step after the ``warm`` ones. It waits twice: before the first of those, and after the last."""
+        begun = 0.0
+        for step, (x, y) in zip(range(steps), self._batches, strict=False):
+            if step == warm:
+                begun = self.wait()
+            self._step(x, y)
+        self.steps += steps
+        return (self.wait() - begun) / (steps - warm)
+
+    def _step(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        marks = self.marks
         marks.begin()
         marks.mark("h2d begins")
-        x, y = x.to(device), y.to(device)
+        x, y = x.to(self._device), y.to(self._device)
         marks.mark("h2d ends")
-        optimizer.zero_grad()
+        self._optimizer.zero_grad()
         marks.mark("forward begins")
-        out = model(x)
+        out = self._model(x)
         marks.mark("forward ends")
         loss = nn.functional.cross_entropy(out, y)
         marks.mark("backward begins")
         loss.backward()
         marks.mark("backward ends")
         marks.mark("optimizer begins")
-        optimizer.step()
+        self._optimizer.step()
         marks.mark("optimizer ends")
-    seconds = (wait() - begun) / (asked["steps"] - asked["warm"])
-    return {"step_s": seconds, "events": marks.read()}
+
+
+def train(asked: dict[str, Any]) -> dict[str, Any]:
+    """One turn, or as many as lines come in."""
+    training = Training(asked)
+    if not asked.get("gate"):
+        return {"step_s": training.turn(asked["steps"], asked["warm"]), "events": training.marks.read()}
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(training.turn(asked["steps"], asked["warm"])), flush=True)
+    return {"steps": training.steps}
 
 
 if __name__ == "__main__":

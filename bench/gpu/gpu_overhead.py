@@ -2,8 +2,8 @@
 
     python bench/gpu/gpu_overhead.py --limit-s 80 --json FILE
 
-Each run is a process of its own and times its own loop (gpu_loop.py). Those of a round start together, since starting
-takes longer than the loop, and then train in turn, one at a time. Rounds are played as long as the next one fits.
+Each run is a process of its own and times its own loop (gpu_loop.py). They start together, since starting takes far
+longer than a loop, and then train in turn, one at a time, round after round, as long as the next one fits.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
@@ -30,22 +29,22 @@ from hotlap.inject.door import environment  # noqa: E402
 from hotlap.records.call import Call  # noqa: E402
 from hotlap.records.timeline import training_timeline  # noqa: E402
 
-__all__ = ["ARMS", "Run", "figures", "main", "once", "rounds"]
+__all__ = ["ARMS", "Run", "figures", "main", "rounds"]
 
 ARMS = ("bare", "bare again", "diagnosed", "guarded")
-LOOP = {"steps": 800, "warm": 200, "width": 256, "depth": 20, "batch": 64}
-"""Some hundred and fifty launches a step: one to two milliseconds, bound by the host, which is where probes show."""
-LEAST_ROUNDS = 3
+LOOP = {"steps": 250, "warm": 50, "width": 256, "depth": 20, "batch": 64}
+"""A turn. Some hundred and fifty launches a step: milliseconds, bound by the host, which is where probes show."""
+LEAST_ROUNDS = 5
 """Below them a range says nothing."""
 
 
 class Run:
-    """One process, from its start to its time."""
+    """One process, from its start to its end."""
 
     def __init__(self, arm: str, loop: dict[str, Any], folder: Path) -> None:
-        self._arm, self._steps = arm, loop["steps"]
+        self._arm = arm
         self._timelines = Path(tempfile.mkdtemp(dir=folder))
-        self._out = self._timelines.with_suffix(".json")
+        self._out, self._errors = (self._timelines.with_suffix(suffix) for suffix in (".json", ".txt"))
         env = dict(os.environ)
         if arm == "diagnosed":
             env = environment(Call(timeline_dir=str(self._timelines)), env)
@@ -54,51 +53,68 @@ class Run:
             call = Call(timeline_dir=str(self._timelines), mode="run", stack_hz=hz, hits_most_s=hits_s)
             env = environment(call, env)
         asked = {**loop, "gate": True, "out": str(self._out)}
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "gpu_loop.py"), json.dumps(asked)], env=env, cwd=folder, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        with self._errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, str(HERE / "gpu_loop.py"), json.dumps(asked)], env=env, cwd=folder, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            )  # fmt: skip
 
-    def wait_until_ready(self) -> None:
-        """It is about to take its first step; or it has ended, which :meth:`train` tells."""
+    def said(self) -> str:
+        """Its next line. Raises SystemExit when it has ended instead."""
         assert self.process.stdout is not None
-        while self.process.stdout.readline() not in ("ready\n", ""):  # warnings come before it, and nothing at the end
-            pass
+        line = self.process.stdout.readline()
+        if not line:
+            self._failed()
+        return line.strip()
 
-    def train(self) -> float:
-        """Seconds per step. Raises SystemExit when it failed, or when a watched run left no whole timeline."""
-        _, errors = self.process.communicate("\n")
+    def turn(self) -> float:
+        """Seconds per step of a turn."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self._failed()
+        return float(self.said())
+
+    def end(self) -> None:
+        """Raises SystemExit when it failed, or when a watched run left no whole timeline."""
+        self.process.communicate()
         if self.process.returncode:
-            raise SystemExit(f"{self._arm}: the loop ended with {self.process.returncode}: {errors[-2000:]}")
+            self._failed()
         if self._arm in ("diagnosed", "guarded"):
             timeline = training_timeline(self._timelines)
-            if timeline is None or timeline.n_steps != self._steps:
-                raise SystemExit(f"The {self._arm} run left no whole timeline.")
-        return float(json.loads(self._out.read_text())["step_s"])
+            steps = json.loads(self._out.read_text())["steps"]
+            if timeline is None or timeline.n_steps != steps:
+                raise SystemExit(f"The {self._arm} run left no whole timeline of its {steps} steps.")
 
-
-def once(loop: dict[str, Any], folder: Path, order: Sequence[str]) -> dict[str, float]:
-    """Seconds per step of each arm of a round."""
-    runs = {arm: Run(arm, loop, folder) for arm in order}
-    try:
-        for run in runs.values():
-            run.wait_until_ready()
-        return {arm: run.train() for arm, run in runs.items()}
-    finally:
-        for run in runs.values():
-            run.process.kill()  # where one has failed: nothing happens to those that have ended
+    def _failed(self) -> NoReturn:
+        raise SystemExit(f"{self._arm}: the loop ended with {self.process.wait()}: {self._errors.read_text()[-2000:]}")
 
 
 def rounds(loop: dict[str, Any], limit_s: float, folder: Path) -> dict[str, list[float]]:
-    """Round after round, every other one backwards, as long as the next one fits; one at least."""
+    """Round after round, every other one backwards, as long as the next one fits; one at least. The first, in which the
+    device and its libraries warm up, is not counted where there are others."""
+    begun = time.monotonic()
+    runs = {arm: Run(arm, loop, folder) for arm in ARMS}
     seen: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    begun, number = time.monotonic(), 0
-    while number == 0 or (time.monotonic() - begun) * (number + 1) / number <= limit_s:
-        for arm, step_s in once(loop, folder, ARMS if number % 2 else ARMS[::-1]).items():
-            seen[arm].append(step_s)
-        number += 1
-        print(f"round {number}", {arm: f"{values[-1] * 1e3:.3f} ms" for arm, values in seen.items()}, flush=True)
-    return seen
+    try:
+        for run in runs.values():
+            while run.said() != "ready":  # warnings come before it
+                pass
+        number, took = 0, 0.0
+        while number == 0 or time.monotonic() - begun + took <= limit_s:
+            at = time.monotonic()
+            for arm in ARMS if number % 2 else ARMS[::-1]:
+                seen[arm].append(runs[arm].turn())
+            took, number = time.monotonic() - at, number + 1
+            print(f"round {number}", {arm: f"{values[-1] * 1e3:.3f} ms" for arm, values in seen.items()}, flush=True)
+        for run in runs.values():
+            run.end()
+    finally:
+        for run in runs.values():
+            run.process.kill()  # where one has failed: nothing happens to those that have ended
+    return {arm: values[1:] or values for arm, values in seen.items()}
 
 
 def figures(seen: dict[str, list[float]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ overhead   what watching costs a loop of short steps on the device
 phases     what the timeline says of forward, backward, optimizer and copies on the device, beside the training's own
            CUDA events
 copies     samples/s onto the device: the packed-data loader, DataLoaders, and the bus alone
-ladder_*   the five reference trainings, slow against fast, and the roof
+ladder     the five reference trainings, slow against fast, and the roof
 
 commands   hotlap's commands on trainings that are awkward on a GPU
 tests      the tests marked gpu
@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +36,32 @@ sys.path[:0] = [str(HERE), str(BENCH)]
 from gpu_budget import FIGURES, LIMIT, Part, play_all, shown  # noqa: E402
 from results import save  # noqa: E402
 
-from hotlap_workloads.catalogue import NAMES  # noqa: E402
-
 __all__ = ["behaviour", "main", "parts"]
 
 BUDGET_S = 570.0
 NO_GPU = 2
+TOGETHER = 6
+"""Tests at a time, at most."""
 
 
 def parts() -> list[Part]:
     """How fast: in the order of what is missed most when the time runs out."""
-    found = [
-        Part("phases", _script("phases"), 45),
-        Part("overhead", _script("overhead"), 110),
-        Part("copies", _script("copies"), 40),
+    return [
+        Part("phases", _script("phases"), 65),
+        Part("overhead", _script("overhead"), 85),
+        Part("copies", _script("copies"), 35),
+        Part("ladder", _script("ladder"), 385),
     ]
-    ladder = (sys.executable, str(BENCH / "ladder.py"))
-    asked = ("--on", "cuda", "--ends", "--rounds", "1", "--seconds", "2", "--no-evaluations", "--limit-s", LIMIT)
-    return found + [Part(f"ladder_{name}", (*ladder, name, *asked, "--json", FIGURES), 75) for name in NAMES]
 
 
 def behaviour() -> list[Part]:
-    """Whether it is right: the tests have what the commands leave, and at least half of the time."""
+    """Whether it is right: the tests have what the commands leave, and at least half of the time.
+
+    They run side by side where pytest-xdist is: most of what they take is starting processes.
+    """
     pytest = (sys.executable, "-m", "pytest", "-v", "-m", "gpu", "-p", "no:cacheprovider", "--junitxml", FIGURES)
+    if find_spec("xdist"):
+        pytest += ("-n", str(min(TOGETHER, max(1, (os.cpu_count() or 1) // 2))))
     return [
         Part("commands", _script("commands"), 285),
         Part("tests", (*pytest, *marked(ROOT / "tests")), 285, junit),

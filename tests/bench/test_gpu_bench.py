@@ -8,15 +8,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
 from hotlap.records.rows import PHASES, Event, Step
+from hotlap_workloads.catalogue import NAMES
 
 GPU = Path(__file__).parents[2] / "bench" / "gpu"
+RESULTS = GPU.parent / "results" / "gpu.json"
 
 
 def module(name: str) -> ModuleType:
@@ -27,8 +29,8 @@ def module(name: str) -> ModuleType:
         sys.path.remove(str(GPU))
 
 
-names = ("gpu_budget", "gpu_commands", "gpu_copies", "gpu_loop", "gpu_overhead", "gpu_phases", "run")
-budget, commands, copies, loop, overhead, phases, bench = map(module, names)
+names = ("gpu_budget", "gpu_commands", "gpu_copies", "gpu_ladder", "gpu_loop", "gpu_overhead", "gpu_phases", "run")
+budget, commands, copies, ladder, loop, overhead, phases, bench = map(module, names)
 needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
 
 
@@ -62,7 +64,7 @@ def test_all_shares_together_stay_under_ten_minutes(monkeypatch: pytest.MonkeyPa
 
 def test_there_are_two_commands_and_the_tests_have_their_time() -> None:
     fast, right = ([part.name for part in parts] for parts in (bench.parts(), bench.behaviour()))
-    assert fast[:3] == ["phases", "overhead", "copies"] and sum(name.startswith("ladder_") for name in fast) == 5
+    assert fast == ["phases", "overhead", "copies", "ladder"] and sorted(ladder.ORDER) == sorted(NAMES)
     assert right == ["commands", "tests"], "what the commands do not need goes to the tests"
     assert bench.BUDGET_S * bench.behaviour()[1].share / sum(part.share for part in bench.behaviour()) >= 180
 
@@ -129,9 +131,75 @@ def test_overhead_is_paired_by_rounds() -> None:
     assert found["overhead_percent"]["bare again"] == (0.0, 0.0, 0.0) and found["step_s"] == 2.0
 
 
+SMALL = {"steps": 6, "warm": 2, "width": 8, "depth": 2, "batch": 4, "device": "cpu"}
+
+
 def test_the_loop_trains_and_times_itself() -> None:
-    found = loop.train({"steps": 6, "warm": 2, "width": 8, "depth": 2, "batch": 4, "device": "cpu"})
+    found = loop.train(SMALL)
     assert found["step_s"] > 0 and found["events"] == []
+
+
+def test_at_a_gate_the_loop_takes_a_turn_for_each_line(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n\n"))
+    assert loop.train({**SMALL, "gate": True}) == {"steps": 12}
+    ready, *turns = capfd.readouterr().out.split()
+    assert ready == "ready" and len(turns) == 2 and all(float(turn) > 0 for turn in turns)
+
+
+def test_arms_train_in_turn_and_the_first_round_is_not_counted(tmp_path: Path) -> None:
+    seen = overhead.rounds(SMALL, 0.0, tmp_path)  # no time: one round, which is then all there is
+    assert set(seen) == set(overhead.ARMS) and all(len(values) == 1 for values in seen.values())
+    with pytest.raises(SystemExit, match="the loop ended with 1"):
+        overhead.rounds({**SMALL, "device": "nowhere"}, 0.0, tmp_path)
+
+
+def ladder_runner(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str, name: str = "slow") -> Any:
+    script = folder / f"{len(list(folder.iterdir()))}.py"
+    script.write_text(code)
+    monkeypatch.setattr(ladder, "SCRIPT", script)
+    return ladder.Runner("speaker_verify", name, {}, folder)
+
+
+TURN = {"step_s": 0.5, "epoch_start_s": 0.0, "epoch_start_every_steps": 10, "data_wait_s": 0.1, "in_step_s": 0.4,
+        "samples": 10, "roof_step_s": 0.25, "busy_frac": 0.5, "host_bytes": 1}  # fmt: skip
+TAKES_TURNS = (
+    "import sys\nprint('warning: x')\nprint('ready', flush=True)\n"
+    f"for _ in sys.stdin: print('{json.dumps(TURN)}', flush=True)"
+)
+
+
+def test_a_ladder_prepares_side_by_side_and_is_measured_in_turn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fast = TAKES_TURNS.replace('"step_s": 0.5', '"step_s": 0.25')
+    found = [ladder_runner(monkeypatch, tmp_path, TAKES_TURNS),
+             ladder_runner(monkeypatch, tmp_path, fast, ladder.TOGETHER)]  # fmt: skip
+    try:
+        ladder.play(found, 3.0)
+    finally:
+        for runner in found:
+            runner.end()
+    told = ladder.documents(found)["speaker_verify"]
+    assert told["failed"] == {} and [row["name"] for row in told["rows"]] == ["slow", ladder.TOGETHER]
+    assert told["rows"][1]["cumulated"]["median"] == 2.0 and told["rows"][1]["of_roof"] == 1.0
+    assert told["rows"][1]["turns"] > 1, "as many rounds as fit"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [("raise SystemExit('no memory')", "no memory"), ("import time; time.sleep(60)", "it was not done in time")],
+)
+def test_a_training_that_fails_is_told_and_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, why: str
+) -> None:
+    bad = ladder_runner(monkeypatch, tmp_path, code, ladder.TOGETHER)
+    good = ladder_runner(monkeypatch, tmp_path, TAKES_TURNS)
+    try:
+        ladder.play([bad, good], 4.0)
+    finally:
+        good.end()
+    told = ladder.documents([good, bad])["speaker_verify"]
+    assert told["failed"] == {ladder.TOGETHER: why} and good.turns and told["rows"] == []
 
 
 def test_the_loop_brackets_its_own_phases(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,11 +255,11 @@ def test_what_pytest_says_is_read(tmp_path: Path) -> None:
 
 @needs_no_gpu
 def test_without_a_gpu_it_refuses_loudly(tmp_path: Path) -> None:
-    command = [sys.executable, str(GPU / "run.py")]
+    command, before = [sys.executable, str(GPU / "run.py")], RESULTS.read_bytes() if RESULTS.exists() else None
     done = subprocess.run([*command, "--save"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""
     assert "needs a GPU" in done.stderr and "Nothing was measured" in done.stderr
-    assert not (GPU.parent / "results" / "gpu.json").exists() and list(tmp_path.iterdir()) == []
+    assert (RESULTS.read_bytes() if RESULTS.exists() else None) == before and list(tmp_path.iterdir()) == []
 
 
 def test_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,10 +267,10 @@ def test_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         monkeypatch.setattr(sys, "argv", ["run.py", *words])
         with pytest.raises(SystemExit, match="2"):
             bench.main()
-    monkeypatch.setattr(sys, "argv", ["run.py", "--list", "--only", "phases", "copies", "--budget-s", "85"])
+    monkeypatch.setattr(sys, "argv", ["run.py", "--list", "--only", "phases", "copies", "--budget-s", "100"])
     capsys.readouterr()
     assert bench.main() == 0
-    assert capsys.readouterr().out.split() == ["phases", "45", "s", "copies", "40", "s"]
+    assert capsys.readouterr().out.split() == ["phases", "65", "s", "copies", "35", "s"]
     monkeypatch.setattr(sys, "argv", ["run.py", "--list", "--behaviour"])
     assert bench.main() == 0
     assert capsys.readouterr().out.split() == ["commands", "285", "s", "tests", "285", "s"]
@@ -224,35 +292,19 @@ def test_nothing_is_opened_when_the_time_is_up() -> None:
     assert copies.rate(way, 0.0, lambda: None) > 0 and len(opened) == 1
 
 
-def test_arms_of_a_round_start_together_and_train_in_turn(tmp_path: Path) -> None:
-    small = {"steps": 6, "warm": 2, "width": 8, "depth": 1, "batch": 4, "device": "cpu"}
-    runs = [overhead.Run("bare", small, tmp_path) for _ in range(2)]
+def test_arms_start_together_and_each_waits_for_its_turn(tmp_path: Path) -> None:
+    runs = [overhead.Run("bare", SMALL, tmp_path) for _ in range(2)]
+    assert [run.said() for run in runs] == ["ready", "ready"]
+    assert runs[0].turn() > 0 and runs[0].turn() > 0 and runs[1].turn() > 0
     for run in runs:
-        run.wait_until_ready()
-    assert all(run.process.poll() is None for run in runs), "both wait for their turn"
-    assert runs[0].train() > 0 and runs[1].process.poll() is None
-    assert runs[1].train() > 0
-
-
-def test_what_an_arm_prints_before_it_is_ready_is_no_start() -> None:
-    run = overhead.Run.__new__(overhead.Run)
-    run.process = SimpleNamespace(stdout=io.StringIO("a warning: not ready yet\nready\nmore\n"))
-    run.wait_until_ready()
-    assert run.process.stdout.read() == "more\n"
-    run.wait_until_ready()  # one that has ended says nothing more
-
-
-def test_an_arm_that_fails_ends_the_round_and_the_others_with_it(tmp_path: Path) -> None:
-    wrong = {"steps": 6, "warm": 2, "width": 8, "depth": 1, "batch": 4, "device": "nowhere"}
-    with pytest.raises(SystemExit, match="bare: the loop ended with 1"):
-        overhead.once(wrong, tmp_path, ("bare", "bare again"))
+        assert run.process.poll() is None, "it waits for another turn"
+        run.end()
 
 
 def test_too_few_rounds_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overhead, "once", lambda loop, folder, order: dict.fromkeys(order, 1.0))
     monkeypatch.setattr(overhead, "rounds", lambda loop, limit, folder: {arm: [1.0, 1.0] for arm in overhead.ARMS})
     monkeypatch.setattr(sys, "argv", ["gpu_overhead.py", "--json", str(tmp_path / "x.json")])
-    with pytest.raises(SystemExit, match="Fewer rounds than 3"):
+    with pytest.raises(SystemExit, match="Fewer rounds than 5"):
         overhead.main()
     assert json.loads((tmp_path / "x.json").read_text())["rounds"] == 2, "what was measured is kept"
 
