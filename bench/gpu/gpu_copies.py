@@ -28,6 +28,7 @@ __all__ = ["BATCH", "Rows", "main", "rate", "summary", "ways"]
 
 COUNT, SHAPE, BATCH = 12_000, (3, 112, 112), 256
 LIMIT, OURS = "one pinned batch, copied", "hotlap.pack on the device"
+OURS_BYTES = "hotlap.pack, bytes, made floats on the device"
 Way = Callable[[], Iterator[torch.Tensor]]
 
 
@@ -66,13 +67,14 @@ def _again(device: str, pinned: bool) -> Way:
     return lambda: (batch.to(device, non_blocking=pinned) for _ in range(100))
 
 
-def _ours(path: Path, device: str) -> Way:
+def _ours(path: Path, device: str, as_bytes: bool) -> Way:
     from hotlap.pack import Image, Loader, PackSettings, open_source, pack
 
-    target = path.with_suffix(".pack")
+    target = path.with_suffix(".bytes.pack" if as_bytes else ".pack")
     pack(open_source(str(path)), target, PackSettings(processes=1))
-    loader = Loader(target, BATCH, {"data": Image(mean=0.0, std=255.0)}, device=device, drop_last=True)
-    return lambda: (batch["data"] for batch in loader)
+    image = Image(dtype=torch.uint8) if as_bytes else Image(mean=0.0, std=255.0)
+    loader = Loader(target, BATCH, {"data": image}, device=device, drop_last=True)
+    return lambda: (batch["data"].float().div_(255) if as_bytes else batch["data"] for batch in loader)
 
 
 def ways(path: Path, device: str) -> dict[str, Callable[[], Way]]:
@@ -85,7 +87,8 @@ def ways(path: Path, device: str) -> dict[str, Callable[[], Way]]:
         "DataLoader, 0 workers": partial(_loader, path, device, 0, False),
         f"DataLoader, {workers} workers": partial(_loader, path, device, workers, False),
         f"DataLoader, {workers} workers, pinned, non-blocking": partial(_loader, path, device, workers, pinned),
-        OURS: partial(_ours, path, device),
+        OURS: partial(_ours, path, device, False),
+        OURS_BYTES: partial(_ours, path, device, True),
     }
 
 
