@@ -115,3 +115,27 @@ def step(x):
     # Not exactly: a garbage collection that falls into the line calls the probe of collections from there.
     assert lines[f"return {how}"] in (16.0, 17.0)
     assert lines["model(x).sum().backward()"] == 1.0, "each backward ends a forward"
+
+
+def test_a_call_that_comes_back_into_python_is_one(watched: Any) -> None:
+    timeline, _ = watched(
+        CELL
+        + """
+from torch.overrides import TorchFunctionMode
+class Mode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+class Net(Cell):
+    def forward(self, x):
+        total = 0.0
+        for row in x.flatten(0, 1)[:4]:
+            total = total + torch.abs(self.wx(row)).sum()
+        return total
+model = Net()
+def step(x):
+    with Mode():
+        return model(x)
+"""
+        + TRAIN.replace("model = Net()\n", "")
+    )
+    assert counted(timeline)["total = total + torch.abs(self.wx(row)).sum()"] == 4.0
