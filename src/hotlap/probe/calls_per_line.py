@@ -92,7 +92,7 @@ class _Counter:
     def _look_into(self, call: Callable[[], Any]) -> Any:
         frames, numbers = self.rec.frames, self.numbers
         calls, begun = self.counts.calls, self.counts.begun
-        in_c: list[FrameType] = []
+        in_c: list[int] = []  # by their ids: a frame that is kept keeps the script's objects, its loader's workers too
 
         def on_call(frame: FrameType, event: str, arg: Any) -> None:
             if event == "call":
@@ -102,11 +102,11 @@ class _Counter:
                     return  # it goes on for its next item
                 if frames.kind(code) == 1:
                     begun[id(code)] = begun.get(id(code), 0) + 1
-                if in_c and in_c[-1] is caller:
+                if in_c and in_c[-1] == id(caller):
                     return  # C calls back, as torch does where a mode of functions is on: one call, not two
             elif event == "c_call":
                 caller = frame
-                in_c.append(frame)
+                in_c.append(id(frame))
             else:
                 if event != "return" and in_c:
                     in_c.pop()
