@@ -127,7 +127,9 @@ def play(asked: dict[str, Any]) -> Iterator[dict[str, float]]:
         busy_s = simulated.get("simulated_step_s", found["in_step_s"])
         if target.on == "cuda":
             found["device_bytes"] = torch.cuda.max_memory_reserved()
-            busy_s = kernels = kernels_s(trainer) if kernels is None else kernels  # the same kernels in every turn
+            if kernels is None:  # the same in every turn
+                kernels = kernels_s(trainer)
+            busy_s = kernels
         found["busy_frac"] = busy_s / found["step_s"]
         found["host_bytes"] = trainer.host_bytes
         found["prepared_s"] = prepared_s

@@ -7,8 +7,8 @@ from typing import Any
 
 from hotlap.report import units
 
-__all__ = ["drift_rows", "fuzz_rows", "gpu_lines", "kill_rows", "padding_rows", "patched_rows", "power_rows",
-           "real_proofs_rows", "soak_rows", "steady_day_rows"]  # fmt: skip
+__all__ = ["drift_rows", "fuzz_rows", "kill_rows", "padding_rows", "patched_rows", "power_rows", "real_proofs_rows",
+           "soak_rows", "steady_day_rows"]  # fmt: skip
 
 Rows = list[tuple[str, str]]
 
@@ -16,22 +16,6 @@ Rows = list[tuple[str, str]]
 def _rate(found: dict[str, Any]) -> str:
     low, high = units.share(found["low"]), units.share(found["high"])
     return f"{units.share(found['share'])} [{low}, {high}] of {units.count(found['n'])}"
-
-
-def gpu_lines(document: dict[str, Any]) -> list[str]:
-    """The machine's driver, and of each part how it ended and what it printed."""
-    figures = document["figures"]
-    device = figures["device"]
-    found = [
-        f"{line} (name, driver, highest clock, power limit, temperature); CUDA {device['cuda']}"
-        for line in device["driver"]
-    ]
-    for name, part in figures["parts"].items():
-        why = f": {part['why']}" if "why" in part else ""
-        found += ["", f"{name}: {part['status']}{why}", *([part["note"]] if "note" in part else [])]
-        told = part.get("told", [])
-        found += told if part["status"] == "done" else told[-1:]
-    return found
 
 
 def power_rows(document: dict[str, Any]) -> Rows:

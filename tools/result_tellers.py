@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpu_teller import gpu_lines
 from loader_tellers import loader_rows
 from loops_teller import loops_rows
 from quality_teller import quality_rows
 from reliability_tellers import (
     drift_rows,
     fuzz_rows,
-    gpu_lines,
     kill_rows,
     padding_rows,
     patched_rows,

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 __all__ = ["Part", "limit_s", "play", "play_all", "shown"]
 
 LEAST_S = 15.0
@@ -76,8 +78,15 @@ def play(part: Part, limit: float, env: dict[str, str], cwd: Path) -> dict[str, 
 
 
 def _end(process: subprocess.Popen[str]) -> None:
+    """With all that it began, in whatever session: what outlives it holds the GPU while the next part is measured."""
+    begun: list[psutil.Process] = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        begun = psutil.Process(process.pid).children(recursive=True)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    for child in begun:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
 
 
 def _outcome(part: Part, code: int, cut: bool, figures: Path, limit: float) -> dict[str, Any]:

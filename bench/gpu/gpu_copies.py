@@ -70,8 +70,9 @@ def _again(device: str, pinned: bool) -> Way:
 def _ours(path: Path, device: str, as_bytes: bool) -> Way:
     from hotlap.pack import Image, Loader, PackSettings, open_source, pack
 
-    target = path.with_suffix(".bytes.pack" if as_bytes else ".pack")
-    pack(open_source(str(path)), target, PackSettings(processes=1))
+    target = path.with_suffix(".pack")
+    if not target.exists():
+        pack(open_source(str(path)), target, PackSettings(processes=1))
     image = Image(dtype=torch.uint8) if as_bytes else Image(mean=0.0, std=255.0)
     loader = Loader(target, BATCH, {"data": image}, device=device, drop_last=True)
     return lambda: (batch["data"].float().div_(255) if as_bytes else batch["data"] for batch in loader)

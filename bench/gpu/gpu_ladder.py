@@ -42,6 +42,8 @@ PREPARING = 0.45
 """Of the time, at most."""
 TURN = 0.12
 """Of the time; a slow preset whose turn takes longer is left out."""
+STEPS = 4
+"""Of a short epoch: half of bench/ladder.py's, since a slow preset's step takes as long as its loading."""
 
 
 class Runner:
@@ -57,7 +59,6 @@ class Runner:
                 [sys.executable, str(SCRIPT), json.dumps({**asked, "gate": True})], text=True, start_new_session=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
             )  # fmt: skip
-
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -112,7 +113,7 @@ def runners(names: Sequence[str], target: Target, folder: Path, seconds: float) 
     """Slow and fast of each, as bench/ladder.py --ends has them."""
     found = []
     for workload in names:
-        asked = argparse.Namespace(workload=workload, set=[], data=None, ends=True, presets=False, steps=4,
+        asked = argparse.Namespace(workload=workload, set=[], data=None, ends=True, presets=False, steps=STEPS,
                                    times=TIMES, seconds=seconds)  # fmt: skip
         for name, settings in arms(asked, target)[1].items():
             out = folder / f"{workload}-{name[:4]}"

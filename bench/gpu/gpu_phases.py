@@ -89,7 +89,10 @@ def watch(loop: dict[str, Any], folder: Path, limit_s: float) -> dict[str, Any]:
     asked = {**loop, "warm": 1, "events": True, "out": str(out)}
     command = [sys.executable, str(HERE / "gpu_loop.py"), json.dumps(asked)]
     env = environment(Call(timeline_dir=str(timelines)), dict(os.environ))
-    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=limit_s)
+    try:
+        done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"the training was not done after the {limit_s:.0f} s that were left for it") from None
     if done.returncode:
         raise SystemExit(f"the training ended with {done.returncode}: {done.stderr[-2000:]}")
     timeline = training_timeline(timelines)

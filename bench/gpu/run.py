@@ -14,17 +14,20 @@ tests      the tests marked gpu
 
 Each part has its share of the time and is cut off at it; what one does not need, the later ones get. A part that fails
 is told and does not take the others with it. Nothing is downloaded. ``--save`` writes bench/results/gpu.json (or
-gpu_behaviour.json) with the machine's facts. Exit code: 0 when all parts were done, 1 when not, 2 without a GPU.
+gpu_behaviour.json) with the machine's facts; with ``--only``, the other parts stay as they were measured before, where
+that was on such a machine. Exit code: 0 when all parts were done, 1 when not, 2 without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,9 +37,9 @@ BENCH, ROOT = HERE.parent, HERE.parents[1]
 sys.path[:0] = [str(HERE), str(BENCH)]
 
 from gpu_budget import FIGURES, LIMIT, Part, play_all, shown  # noqa: E402
-from results import save  # noqa: E402
+from results import FOLDER, save  # noqa: E402
 
-__all__ = ["behaviour", "main", "parts"]
+__all__ = ["behaviour", "main", "parts", "together"]
 
 BUDGET_S = 570.0
 NO_GPU = 2
@@ -99,10 +102,10 @@ def junit(path: Path) -> dict[str, Any]:
 
 
 def device_facts() -> dict[str, Any]:
-    """What the machine's facts do not hold: torch's build, the driver, each GPU's state before the bench."""
+    """What the machine's facts do not hold: torch's build, the driver, each GPU's limits."""
     import torch
 
-    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,power.limit,temperature.gpu",
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm,power.limit",
              "--format=csv,noheader"]  # fmt: skip
     try:
         asked = subprocess.run(query, capture_output=True, text=True, timeout=20)
@@ -111,6 +114,15 @@ def device_facts() -> dict[str, Any]:
         driver = [f"nvidia-smi: {err}"]
     return {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "driver": driver,
             "devices": [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]}  # fmt: skip
+
+
+def together(before: dict[str, Any], now: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """``now`` with the parts that it did not play from ``before``, if GPU, driver and torch's CUDA are the same; a part
+    that neither played is told as not measured."""
+    same = ("cuda", "cudnn", "devices", "driver")
+    old = before.get("parts", {}) if all(before.get("device", {}).get(k) == now["device"][k] for k in same) else {}
+    parts = {**old, **now["parts"]}
+    return {**now, "parts": {name: parts.get(name, {"status": "not measured"}) for name in known}}
 
 
 def no_gpu() -> str | None:
@@ -163,8 +175,12 @@ def main() -> int:
         print(f"\n== {shown(name, result)}")
         print("\n".join(result.get("told", [])))
     if args.save:
-        figures = {"device": facts, "budget_s": args.budget_s, "parts": results}
-        print(save(f"gpu{'_behaviour' if args.behaviour else ''}", figures))
+        name = f"gpu{'_behaviour' if args.behaviour else ''}"
+        file, today = FOLDER / f"{name}.json", time.strftime("%Y-%m-%d")
+        before = json.loads(file.read_text(encoding="utf-8"))["figures"] if file.exists() else {}
+        played = {part: {**result, "date": today} for part, result in results.items()}
+        figures = {"device": facts, "budget_s": args.budget_s, "parts": played}
+        print(save(name, together(before, figures, [part.name for part in known(args)])))
     return 0 if all(result["status"] == "done" for result in results.values()) else 1
 
 

@@ -7,8 +7,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,6 +96,27 @@ def test_a_part_that_hangs_is_cut_off_with_its_children(monkeypatch: pytest.Monk
     assert not (tmp_path / "lived").exists()
 
 
+def test_what_a_part_began_in_a_session_of_its_own_ends_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(budget, "LEAST_S", 0.0)
+    child = f"import time, pathlib; time.sleep(4); pathlib.Path({str(tmp_path / 'lived')!r}).touch()"
+    code = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)"
+    assert play(f"{code}; time.sleep(60)", 2.0)["status"] == "cut off"
+    time.sleep(3.0)
+    assert not (tmp_path / "lived").exists(), "it would be measured along with the next part"
+
+
+def test_parts_of_an_earlier_run_stay_on_such_a_machine_alone() -> None:
+    device = {"cuda": "13", "cudnn": 9, "devices": ["X"], "driver": ["1"]}
+    before = {"device": device, "parts": {"a": {"status": "done"}, "b": {"status": "failed"}, "gone": {}}}
+    now = {"device": device, "parts": {"b": {"status": "done"}}}
+    found = bench.together(before, now, ["a", "b", "c"])["parts"]
+    assert found == {"a": {"status": "done"}, "b": {"status": "done"}, "c": {"status": "not measured"}}
+    other = bench.together({**before, "device": {**device, "devices": ["Y"]}}, now, ["a", "b"])["parts"]
+    assert other["a"] == {"status": "not measured"} == bench.together({}, now, ["a", "b"])["parts"]["a"]
+
+
 def test_a_part_without_time_is_not_begun() -> None:
     assert play("raise SystemExit(1)", 3.0)["status"] == "no time"
 
@@ -146,8 +168,31 @@ def test_at_a_gate_the_loop_takes_a_turn_for_each_line(monkeypatch: pytest.Monke
     assert ready == "ready" and len(turns) == 2 and all(float(turn) > 0 for turn in turns)
 
 
-def test_arms_train_in_turn_and_the_first_round_is_not_counted(tmp_path: Path) -> None:
-    seen = overhead.rounds(SMALL, 0.0, tmp_path)  # no time: one round, which is then all there is
+def test_arms_train_in_turn_and_the_first_round_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    now = [0.0]
+
+    class Arm:
+        def __init__(self, arm: str, asked: dict[str, Any], folder: Path) -> None:
+            self.arm, self.process = arm, SimpleNamespace(kill=lambda: None)
+            self.said, self.end = iter(["a warning", "ready"]).__next__, lambda: None
+
+        def turn(self) -> float:
+            order.append(self.arm)
+            now[0] += 1.0
+            return float(len(order))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(overhead, "Run", Arm)
+        patch.setattr(overhead, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        seen = overhead.rounds(SMALL, 13.0, tmp_path)  # a round takes four seconds
+    arms = list(overhead.ARMS)
+    assert order == arms[::-1] + arms + arms[::-1], "three rounds fit, every other one backwards"
+    assert seen["bare"] == [5.0, 12.0], "the first of three is not counted"
+
+
+def test_where_one_round_fits_it_is_all_there_is(tmp_path: Path) -> None:
+    seen = overhead.rounds(SMALL, 0.0, tmp_path)
     assert set(seen) == set(overhead.ARMS) and all(len(values) == 1 for values in seen.values())
     with pytest.raises(SystemExit, match="the loop ended with 1"):
         overhead.rounds({**SMALL, "device": "nowhere"}, 0.0, tmp_path)

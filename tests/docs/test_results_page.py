@@ -201,3 +201,15 @@ def test_a_simulated_device_is_never_told_as_measured() -> None:
     )
     assert one.startswith("2.00x of slow in one round, so no spread is known, 10.0 samples/s")
     assert three.startswith("2.00x [1.50x, 2.50x] of slow in 3 rounds, 10.0 samples/s")
+
+
+def test_parts_of_the_gpu_bench_say_how_they_ended() -> None:
+    parts = {"phases": {"status": "done", "date": "2026-01-02", "told": ["a", "b"]},
+             "overhead": {"status": "failed", "why": "it ended with 1", "told": ["round 1", "too few"]},
+             "ladder": {"status": "not measured"}}  # fmt: skip
+    device = {"cuda": "13.0", "driver": ["Some GPU, 580"]}
+    found = told("gpu", {"figures": {"device": device, "parts": parts}})
+    assert found.lines[0].startswith("Some GPU, 580 (driver") and found.rows == []
+    assert found.lines[2:5] == ["phases: done, 2026-01-02", "a", "b"]
+    assert found.lines[6:8] == ["overhead: failed: it ended with 1", "too few"]
+    assert found.lines[-1] == "ladder: NOT MEASURED"
