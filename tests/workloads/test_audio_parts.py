@@ -24,6 +24,7 @@ from hotlap_workloads.parts.class_order import ClassGroups
 from hotlap_workloads.parts.crop import LongEnough, crop_at, even_crops
 from hotlap_workloads.parts.fields import fields
 from hotlap_workloads.parts.flat_bank import FlatBank, flat_bank
+from hotlap_workloads.parts.phased_conv import PhasedConv2d
 from hotlap_workloads.parts.spectrogram import LogMel, mel_filters
 
 
@@ -52,6 +53,42 @@ def test_features_stay_in_fp32_under_autocast() -> None:
     wave = torch.randn(2, 4000)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(LogMel(40)(wave), LogMel(40)(wave)) and LogMel(40)(wave).dtype == torch.float32
+
+
+@pytest.mark.parametrize(("height", "width"), [(80, 404), (80, 403), (81, 41), (7, 8), (1, 1)])
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(7, 2, 3), (3, 3, 1), (4, 2, 1), (5, 1, 0), (2, 4, 3)])
+def test_gradients_by_phase(height: int, width: int, kernel: int, stride: int, padding: int) -> None:
+    if min(height, width) + 2 * padding < kernel:
+        pytest.skip("no output")
+    torch.manual_seed(0)
+    phased = PhasedConv2d(2, 8, kernel, stride, padding).double()
+    plain = torch.nn.Conv2d(2, 8, kernel, stride, padding, bias=False).double()
+    plain.load_state_dict(phased.state_dict())
+    x = torch.randn(3, 2, height, width, dtype=torch.float64)
+    by_phase, as_usual = x.clone().requires_grad_(), x.clone().requires_grad_()
+    y, wanted = phased(by_phase), plain(as_usual)
+    assert torch.equal(y, wanted) and torch.equal(phased(x), wanted)
+    upstream = torch.randn_like(y)
+    y.backward(upstream)
+    wanted.backward(upstream)
+    torch.testing.assert_close(by_phase.grad, as_usual.grad)
+    torch.testing.assert_close(phased.weight.grad, plain.weight.grad)
+
+
+def test_gradients_by_phase_under_autocast_and_compiled() -> None:
+    torch.manual_seed(0)
+    phased = PhasedConv2d(1, 8, 7, 2, 3).to(memory_format=torch.channels_last)
+    x = torch.randn(2, 1, 40, 60, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        y = phased(x)
+    assert y.dtype == torch.bfloat16
+    y.sum().backward()
+    assert x.grad is not None and x.grad.dtype == torch.float32
+    plain = torch.nn.grad.conv2d_input(x.shape, phased.weight.detach(), torch.ones(y.shape), 2, 3)
+    torch.testing.assert_close(x.grad, plain, atol=0.05, rtol=0.02)
+    given = x.detach().clone().requires_grad_()
+    torch.compile(phased, backend="eager", fullgraph=True)(given).sum().backward()
+    torch.testing.assert_close(given.grad, plain)
 
 
 def written(path: Path, seconds: float = 1.0, rate: int = 16_000, channels: int = 1) -> Path:

@@ -6,10 +6,11 @@ import contextlib
 import dis
 import importlib.util
 import sys
-import sysconfig
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeGuard
+
+from hotlap.records.installed import is_installed
 
 __all__ = [
     "ALONE",
@@ -26,12 +27,11 @@ __all__ = [
 
 ALONE = 2
 """References to a function that nothing but its module's names holds, while they are counted."""
-_INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
 
 def is_users(function: Any) -> TypeGuard[FunctionType]:
     """A function in Python that no installed package brought."""
-    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_INSTALLED)
+    return isinstance(function, FunctionType) and not is_installed(function.__code__.co_filename)
 
 
 def is_standard(module: str) -> bool:
@@ -42,7 +42,7 @@ def is_standard(module: str) -> bool:
 def is_users_module(name: str, module: ModuleType | None = None) -> bool:
     """Whether no installed package brought the module of this name, which need not be known by it."""
     file = getattr(module or sys.modules.get(name), "__file__", None)
-    return not is_standard(name) and not str(file or "").startswith(_INSTALLED)
+    return not is_standard(name) and not is_installed(str(file or ""))
 
 
 def is_users_unread(name: str) -> bool:
@@ -52,7 +52,7 @@ def is_users_unread(name: str) -> bool:
     spec = None
     with contextlib.suppress(ImportError, ValueError, AttributeError):  # the script's to hear of, at its own import
         spec = importlib.util.find_spec(name.partition(".")[0])
-    return spec is not None and not str(spec.origin or "").startswith(_INSTALLED)
+    return spec is not None and not is_installed(str(spec.origin or ""))
 
 
 class ModuleNames:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
 from hotlap.probe.own_frames import OURS
+from hotlap.records.installed import is_installed
 from hotlap.records.library_files import CALLS_HOOKS, CHECKPOINT, slashes
 from hotlap.records.rows import Frame, Stack
 from hotlap.records.trainer_calls import LOGS, SAVES
@@ -27,17 +27,6 @@ TELLING_FRAMES = 2
 function of the user's that is no forward, a hook, is kept besides."""
 
 
-def _library_roots() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if paths.get(name)}
-    roots |= {os.path.realpath(root) for root in roots}
-    roots.add(os.path.dirname(os.path.abspath(os.__file__)))
-    return tuple(root.rstrip(os.sep) + os.sep for root in roots)
-
-
-_ROOTS = _library_roots()
-
-
 def _absolute(name: str) -> str:
     try:
         return os.path.abspath(name)
@@ -50,8 +39,7 @@ def is_user_file(name: str) -> bool:
     if name.startswith("<"):
         return name.startswith(("<string>", "<stdin>", "<ipython"))
     path = _absolute(name)
-    inside = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-    return not path.startswith(_ROOTS) and not path.startswith(OURS) and not any(part in path for part in inside)
+    return not path.startswith(OURS) and not is_installed(path)
 
 
 def _is_telling(function: str) -> bool:

@@ -7,6 +7,7 @@ from torch import Tensor, autocast, nn
 from hotlap_workloads.anti_spoof.settings import SpoofSettings
 from hotlap_workloads.parts.frequency_mask import FrequencyMask
 from hotlap_workloads.parts.lfcc import LFCC
+from hotlap_workloads.parts.phased_conv import PhasedConv2d
 from hotlap_workloads.parts.pooling import AttentiveStatistics, SelfAttentive
 from hotlap_workloads.parts.raw_wave import RawWave
 from hotlap_workloads.parts.se_resnet import Basic, Bottleneck, stages
@@ -41,8 +42,9 @@ class SpoofNet(nn.Module):
         self.front_end = make_front_end(s)
         self.norm = nn.BatchNorm1d(s.features)
         self.mask = FrequencyMask(s.freq_mask_most) if s.freq_mask else nn.Identity()
+        phased = s.stem_gradient == "by_phase"
         self.stem = nn.Sequential(
-            nn.Conv2d(1, channels[0], 7, 2, 3, bias=False),
+            PhasedConv2d(1, channels[0], 7, 2, 3) if phased else nn.Conv2d(1, channels[0], 7, 2, 3, bias=False),
             nn.BatchNorm2d(channels[0]),
             nn.ReLU(),
             nn.MaxPool2d(3, 2, 1),

@@ -47,11 +47,15 @@ def reproducible(machine: Machine) -> SpoofSettings:
 
 
 def fed(settings: SpoofSettings, machine: Machine) -> SpoofSettings:
-    """Data decoded once, features of whole batches, evaluation in the batches that a device without gradients takes."""
+    """Data decoded once, features of whole batches, evaluation in the batches that a device without gradients takes.
+
+    On a CPU the stem's gradient by phase, too.
+    """
     return replace(
         profiles.from_pack(settings, machine),
         decode="once",
         front_end_at="batch",
+        stem_gradient="library" if machine.gpu else "by_phase",
         eval_batch_size=256 if machine.gpu else 48,
         eval_workers=machine.packed_workers,
     )

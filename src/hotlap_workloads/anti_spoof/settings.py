@@ -39,6 +39,9 @@ class SpoofSettings(EngineSettings):
     """Channels of every stage, as a factor."""
     pooling: Literal["mean", "SAP", "ASP"] = "mean"
     """From frames to a recording: mean, self-attentive, or attentive statistics."""
+    stem_gradient: Literal["library", "by_phase"] = "library"
+    """The first convolution's gradient towards the normed features: torch's own, or as one more convolution, which has
+    the same formula and is quicker on a CPU."""
     loss: Literal["CCE"] = "CCE"
     """Cross-entropy, weighted by class."""
     class_weights: tuple[float, ...] = (0.1, 0.9)
