@@ -75,6 +75,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--chart", type=Path, help="write the SVG here")
     parser.add_argument("--save", action="store_true")
+    parser.add_argument("--label", help="ends the names of saved files, which then lie beside another machine's")
     args = parser.parse_args()
     if args.for_list:
         args.ends = args.presets = True
@@ -165,7 +166,8 @@ def keep(args: argparse.Namespace, target: Target, rungs: list[Rung], document: 
     """Figures, chart, and the list's throughputs."""
     if not args.for_list:
         simulated = "" if target.gpu is None else "_simulated"
-        path = save(f"ladder_{args.workload}_{target.on.replace(' ', '_').lower()}{simulated}", document)
+        label = f"_{args.label}" if args.label else ""
+        path = save(f"ladder_{args.workload}_{target.on.replace(' ', '_').lower()}{simulated}{label}", document)
         path.with_suffix(".svg").write_text(drawn, encoding="utf-8")
     if without_folders(args.set) or args.no_evaluations:
         print("measured.json is left as it was: --set and --no-evaluations measure something else than the presets")
