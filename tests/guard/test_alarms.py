@@ -45,6 +45,17 @@ def test_a_change_is_told_once_and_in_time(before_s: float) -> None:
     assert run.alarms.current is alarm
 
 
+@pytest.mark.parametrize("factor", [1.3, 2.0, 4.0])
+def test_a_change_late_in_the_window_is_told_once_with_its_own_step_and_size(factor: float) -> None:
+    run = Run().go(240.0)
+    changed_at = run.builder.step_index
+    run.go(150.0, **times(factor))
+    assert len(run.told) == 1
+    alarm = run.told[0]
+    assert alarm.at_step == pytest.approx(changed_at, abs=4) and alarm.found_s <= FOUND_S
+    assert alarm.after_s / alarm.before_s == pytest.approx(factor, rel=0.03)
+
+
 def test_another_change_is_another_drift() -> None:
     run = Run().go(60.0).go(120.0, residual=0.09).go(120.0, residual=0.2)
     assert [a.after_s for a in run.told] == pytest.approx([0.28, 0.38], abs=0.015)

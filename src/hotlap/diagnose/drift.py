@@ -15,7 +15,7 @@ from hotlap.diagnose.view import View
 from hotlap.records.findings import Drift, Where
 from hotlap.records.rows import Step
 
-__all__ = ["Grown", "drift_in", "find_drift", "grown_lines", "neighbours_since"]
+__all__ = ["Grown", "drift_in", "find_drift", "grown_lines", "neighbours_since", "where_it_may_lie"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ def _blocks(rows: list[Step], most: int) -> list[list[Step]]:
     if len(blocks) > 1 and len(blocks[-1]) < size / 2:
         blocks[-2:] = [blocks[-2] + blocks[-1]]
     return blocks
+
+
+def _margin(blocks: int) -> int:
+    """Blocks that a change has on either side at least."""
+    return max(2, blocks // 8)
 
 
 def _grown_phase(phases: list[str], early: list[Step], late: list[Step]) -> tuple[str, float]:
@@ -69,7 +74,7 @@ def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | Non
     fitted = [start + slope * i for i in range(len(means))]
     line_cost = sum(abs(m - f) for m, f in zip(means, fitted, strict=True))
     grown = slope * (len(means) - 1)
-    point = change_point(means, max(2, len(means) // 8))
+    point = change_point(means, _margin(len(means)))
     third = max(1, len(blocks) // 3)
     early = [row for block in blocks[:third] for row in block]
     late = [row for block in blocks[-third:] for row in block]
@@ -91,6 +96,19 @@ def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | Non
     right = [row for block in blocks[point.index :] for row in block]
     phase, _ = _grown_phase(phases, left, right)
     return Drift(right[0].i, point.before, point.after, phase, growing=False)
+
+
+def where_it_may_lie(rows: list[Step], drift: Drift, policy: Policy) -> list[Step]:
+    """The rows to look at again where a change was seen as late as one can be seen; empty: it lies where it was seen.
+
+    Steps that became a little slower do so at one place. Much slower ones are seen before there are as many of them as
+    a side of a change holds: at the latest place that is allowed, and with steps from before among them.
+    """
+    blocks = _blocks(rows, policy.max_blocks)
+    margin = _margin(len(blocks))
+    if drift.growing or len(blocks) <= 2 * margin or drift.at_step < blocks[-margin][0].i:
+        return []
+    return [row for block in blocks[-2 * margin :] for row in block]
 
 
 def neighbours_since(view: View, drift: Drift) -> tuple[float, float] | None:

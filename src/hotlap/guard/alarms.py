@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from hotlap.diagnose.causes import growing_validation
-from hotlap.diagnose.drift import drift_in
 from hotlap.diagnose.phases import core_ns, phase_names
 from hotlap.diagnose.policy import DEFAULT, Policy
 from hotlap.diagnose.slower import Named, name_cause, sides
@@ -18,6 +17,7 @@ from hotlap.diagnose.steady import find_steady
 from hotlap.diagnose.surroundings import Around
 from hotlap.diagnose.validation_growth import find_validation_growth
 from hotlap.diagnose.view import look
+from hotlap.guard.change import begin_ns, fallen, last_rows, lasting_drift
 from hotlap.records.findings import Drift
 from hotlap.records.guard import Alarm
 from hotlap.records.machine import Machine
@@ -109,7 +109,7 @@ class Alarms:
         """A drift in the last minutes, or in the run as a whole, and where the window begins that shows it."""
         end = rows[-1].t + rows[-1].w
         least = WINDOW_SIDES * self._policy.drift_least_steps
-        begins = [max(self._start_ns, rows[_last(rows, WINDOW_S, least)].t)]
+        begins = [max(self._start_ns, rows[last_rows(rows, WINDOW_S, least)].t)]
         run_s = (end - max(self._start_ns, rows[0].t)) / 1e9
         if run_s > WINDOW_S and run_s > WHOLE_EVERY * self._whole_s:
             self._whole_s = run_s
@@ -117,22 +117,10 @@ class Alarms:
         for start_ns in begins:
             window = rows[bisect_left(rows, start_ns, key=lambda row: row.t) :]
             steady = find_steady(window, phases, self._policy).rows if window else []
-            drift = drift_in(steady, phases, self._policy)
-            if drift is not None and self._lasts(steady, drift):
+            drift = lasting_drift(steady, phases, self._policy)
+            if drift is not None:
                 return drift, steady[0].t
         return None
-
-    def _lasts(self, rows: list[Step], drift: Drift) -> bool:
-        """Whether there is enough on either side of the change (of a growth: enough in all)."""
-        split = next((row.t for row in rows if row.i >= drift.at_step), rows[-1].t)
-        if drift.growing:
-            split = (rows[0].t + rows[-1].t) // 2
-        left, right = [r for r in rows if r.t < split], [r for r in rows if r.t >= split]
-        return all(
-            sum(r.w for r in side) >= self._policy.drift_least_s * 1e9
-            and sum(r.n for r in side) >= self._policy.drift_least_steps
-            for side in (left, right)
-        )
 
     def _is_news(self, drift: Drift) -> bool:
         now = self.current
@@ -146,7 +134,7 @@ class Alarms:
     def _tell(self, rows: list[Step], drift: Drift, named: Named, news: News) -> None:
         alarm, end = _alarm(rows, drift, named), rows[-1].t + rows[-1].w
         # a growth goes on: what comes is set against what was. After a change the new level is the normal one.
-        self._start_ns = self._start_ns if drift.growing else _begin_ns(rows, drift)
+        self._start_ns = self._start_ns if drift.growing else begin_ns(rows, drift)
         self._whole_s = 0.0
         self.current = alarm
         told = self._told.setdefault(named.cause, _Told())
@@ -173,14 +161,14 @@ class Alarms:
         if now is None:
             return
         end = rows[-1].t + rows[-1].w
-        recent = rows[_last(rows, RECENT_S, self._policy.drift_least_steps) :]
+        recent = rows[last_rows(rows, RECENT_S, self._policy.drift_least_steps) :]
         steps = sum(row.n for row in recent)
         if recent[0].i <= now.found_step or steps < self._policy.drift_least_steps:
             return
         cores = core_ns(recent, phases)
         if sum(cores) / steps / 1e9 > (now.before_s + now.after_s) / 2:
             return
-        back = recent[_fallen(recent, cores, now)]
+        back = recent[fallen(recent, cores, now)]
         self.current, self._start_ns, self._whole_s = None, back.t, 0.0
         told = self._told.setdefault(now.cause, _Told())
         told.quiet_until = end + int(min(MOST_QUIET_S, QUIET_S * 2 ** max(0, told.times - 1)) * 1e9)
@@ -212,36 +200,9 @@ class Alarms:
 
 def _alarm(rows: list[Step], drift: Drift, named: Named) -> Alarm:
     end = rows[-1].t + rows[-1].w
-    begun = _begin_ns(rows, drift)
+    begun = begin_ns(rows, drift)
     return Alarm(
         at_step=drift.at_step, found_step=rows[-1].i + rows[-1].n - 1, at_s=(begun - rows[0].t) / 1e9,
         found_s=(end - begun) / 1e9, before_s=drift.before_s, after_s=drift.after_s, phase=drift.phase,
         growing=drift.growing, cause=named.cause, where=named.where, advice=named.advice, evidence=named.evidence,
     )  # fmt: skip
-
-
-def _fallen(rows: list[Step], cores: list[int], drift: Alarm) -> int:
-    """Index of the row from which steps are as before the drift: the split that fits its two levels best."""
-    cost = best = 0.0
-    found = 0
-    for index, (row, core) in enumerate(zip(rows[:-1], cores, strict=False), 1):
-        step_s = core / row.n / 1e9
-        cost += row.n * (abs(step_s - drift.after_s) - abs(step_s - drift.before_s))  # of counting it to the slow ones
-        if cost < best:
-            best, found = cost, index
-    return found
-
-
-def _last(rows: list[Step], seconds: float, steps: int) -> int:
-    """Index of the first row of the last ``seconds``; an earlier one where these hold fewer than ``steps`` steps."""
-    end = rows[-1].t + rows[-1].w
-    at = min(bisect_left(rows, end - int(seconds * 1e9), key=lambda row: row.t), len(rows) - 1)
-    held = sum(row.n for row in rows[at:])
-    while at > 0 and held < steps:
-        at -= 1
-        held += rows[at].n
-    return at
-
-
-def _begin_ns(rows: list[Step], drift: Drift) -> int:
-    return next((row.t for row in rows if row.i >= drift.at_step), rows[-1].t)
