@@ -168,6 +168,23 @@ def test_a_source_that_cannot_be_sent_is_packed_here(tmp_path: Path) -> None:
     assert pack(source, tmp_path / "p", PackSettings(processes=2, **SMALL)).rows == 80
 
 
+class NotElsewhere(Rows):
+    """Cannot be read in another process, which takes up the parts otherwise: rows are slow here."""
+
+    def __reduce__(self) -> Any:
+        return open, ("/nowhere/at/all",)
+
+    def row(self, index: int) -> Any:
+        time.sleep(0.01)
+        return super().row(index)
+
+
+def test_a_source_that_cannot_be_read_elsewhere_is_packed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "_start_method", lambda may_fork: "fork")
+    source = NotElsewhere(mixed(80), RAGGED)
+    assert pack(source, tmp_path / "p", PackSettings(processes=2, **SMALL)).rows == 80
+
+
 class BadElsewhere(Rows):
     """Its rows fail in every process but the first, which waits for that."""
 

@@ -31,6 +31,8 @@ _KILLED = (
     "A packing process was killed (memory?), or the calling script has no `if __name__ == '__main__':`.",
     "Run the same command again with fewer --processes: finished parts are kept.",
 )
+_NOT_HERE = "not here"
+"""Told by a helper in which the source cannot be read, or is not the same: the others do without it."""
 _LOOK_S = 0.05
 """Seconds between two looks at helpers that are still at their last part."""
 
@@ -88,6 +90,8 @@ class _Helper:
                 if isinstance(said, BaseException):
                     parts.fail(said)
                     return
+                if said == _NOT_HERE:
+                    return
                 with parts.lock:
                     if said is not None:
                         parts.rows += said
@@ -115,7 +119,11 @@ class _Helper:
 def _help(pipe: Any, sent: bytes) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the packer's to answer, when the part is done
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a copy has its parent's answer to it
-    pack_part: PackPart = pickle.loads(sent)
+    try:
+        pack_part: PackPart = pickle.loads(sent)
+    except Exception:  # whatever the source's own __setstate__ raises
+        pipe.send(_NOT_HERE)
+        return
     threading.Thread(target=_end_with_parent, name="hotlap-parent", daemon=True).start()
     while True:
         pipe.send(None)
@@ -164,7 +172,8 @@ def pack_together(todo: Sequence[Planned], processes: int, pack_part: PackPart, 
                   may_fork: bool = False) -> None:  # fmt: skip
     """Pack all parts in so many processes, this one included. ``report`` hears how many rows are done in all.
 
-    A source that cannot be sent to another process (an open file, a function made on the way) is packed by this one.
+    A source that cannot be sent to another process (an open file, a function made on the way), or is another one there,
+    is packed by this one.
     Raises what the first failing part raised, when the parts under way are done.
     """
     context = multiprocessing.get_context(_start_method(may_fork))

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import pickle
 import sys
 import traceback
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from hotlap.pack.schema import column_of, to_row
 from hotlap.records.errors import HotlapError
 
 __all__ = ["DatasetSource"]
 
+MOST_BYTES = 256 << 20
+"""A data set that takes more is not sent to other processes: each would hold a copy of it."""
+_COMPARED = 8
+"""Rows that another process has to read as this one does."""
+
 
 class DatasetSource:
-    """``module:name``: a data set, or a class or function that makes one when called without arguments."""
+    """``module:name``: a data set, or a class or function that makes one when called without arguments.
+
+    Made once: a second one may hold its rows in another order (a shuffle without a seed, a list of a set). Other
+    processes get this one by pickle, and look whether rows of it are the same there.
+    """
 
     def __init__(self, spec: str) -> None:
         self._spec = spec
@@ -46,11 +59,60 @@ class DatasetSource:
         return f"dataset {self._spec} {len(self)}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_data": None}
+        """Reads rows first: what it remembers of them goes along."""
+        rows = range(0, self._length, max(1, self._length // _COMPARED))
+        marks = {index: mark for index in rows if (mark := self._mark(index)) is not None}
+        repeatable = {index: mark for index, mark in marks.items() if self._mark(index) == mark}
+        return {**self.__dict__, "_data": _pickled(self._data), "_marks": repeatable}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        marks: dict[int, int] = state.pop("_marks")
         self.__dict__.update(state)
-        self._data = _make(self._spec)
+        self._data = pickle.loads(state["_data"])
+        for index, mark in marks.items():
+            if self._mark(index) != mark:  # by what is no part of it: a list that its module makes of a set
+                raise HotlapError(f"{self.name(index)} is another row in another process.")
+
+    def _mark(self, index: int) -> int | None:
+        """A checksum of a row, its columns' names included; None where it cannot be packed."""
+        crc = 0
+        try:
+            for name, value in self.row(index).items():
+                stored = to_row(column_of(name, value), value)
+                content = stored if isinstance(stored, bytes) else stored.tobytes()
+                crc = zlib.crc32(content, zlib.crc32(name.encode(), crc))
+        except Exception:  # the packing tells of it, if it comes to that row
+            return None
+        return crc
+
+
+class _Bounded(io.BytesIO):
+    """Takes so many bytes at most."""
+
+    def write(self, content: Any) -> int:
+        _check_size(self.tell() + memoryview(content).nbytes)
+        return super().write(content)
+
+
+class _Pickler(pickle.Pickler):
+    """Looks at arrays and tensors before they are copied: one that is mapped from a file may be larger than memory."""
+
+    def reducer_override(self, found: Any) -> Any:
+        if type(found).__module__.partition(".")[0] in ("numpy", "torch"):
+            size = getattr(found, "nbytes", 0)  # of torch's storages a method
+            _check_size(size() if callable(size) else size)
+        return NotImplemented
+
+
+def _check_size(size: Any) -> None:
+    if isinstance(size, int) and size > MOST_BYTES:
+        raise ValueError(f"more than {MOST_BYTES} bytes")
+
+
+def _pickled(data: Any) -> bytes:
+    out = _Bounded()
+    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(data)
+    return out.getvalue()
 
 
 def _make(spec: str) -> Any:
