@@ -208,6 +208,28 @@ def test_the_patched_script_trains_as_the_plan_does(speaker: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("command", [["python", "train.py"], ["torchrun", "-m", "train"]])
+def test_what_the_script_does_with_the_files_of_another_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "utils.py").write_text("import torch\ndef save(m):\n    torch.save(m, 'best.pt')\n")
+    (tmp_path / "train.py").write_text("import torch, utils\nutils.save(model)\nstate = torch.load('best.pt')\n")
+    moves = [Move("checkpoint-async", {"pending": 1}, "bits")]
+    _ran(tmp_path, "20260101-000000-train", "train.py", moves)
+    run = RunFolder(tmp_path / ".hotlap" / "20260101-000000-train")
+    run.write("run.json", RunRecord("speedup", command, "now"))
+    where = Where(str(tmp_path / "utils.py"), 3, "save", "torch.save(m, 'best.pt')")
+    found = encode([Finding("checkpoint-blocking", 0.1, 0.01, False, [where], "")])
+    run.write("findings.json", {**encode(findings_of()), "findings": found})
+    assert main(["patch", run.path.name]) == 0
+    out, err = capsys.readouterr()
+    assert out == "" and "torch.load (train.py:3) may look for the file" in err
+    (tmp_path / "train.py").write_text("import utils\nutils.save(model)\n")
+    assert main(["patch", run.path.name]) == 0
+    assert "save_later(m, 'best.pt')" in capsys.readouterr().out
+
+
 def _ran(root: Path, name: str, script: str, moves: list[Move], created: str = "") -> Plan:
     """A run of ``script``, and the plan that it wrote."""
     command = ["python", *script.split()]

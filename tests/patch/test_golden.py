@@ -32,7 +32,7 @@ print(model.weight.grad.tolist())
 """,
     "checkpoint-async": """
 model = torch.nn.Linear(4, 2)
-save(model, "x.pt")
+save(model)
 import threading
 [t.join() for t in threading.enumerate() if "_write_all" in t.name]
 print({k: v.tolist() for k, v in torch.load("x.pt").items()})

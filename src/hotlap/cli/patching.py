@@ -7,6 +7,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from hotlap.cli.saved import find_run
@@ -27,6 +28,7 @@ __all__ = [
     "apply",
     "digest",
     "is_patched",
+    "own_script",
     "plan_and_run",
     "recorded",
     "script_path",
@@ -120,6 +122,17 @@ def _script(run: RunFolder) -> str:
     return Path(findings.script.name).name if findings is not None else ""
 
 
+def own_script(folder: RunFolder) -> Path | None:
+    """The script of a run, or the file of the module that it ran; None where its command names none that is here."""
+    run = folder.read("run.json", RunRecord)
+    command = run.command if run is not None else []
+    paths = [Path(word) for word in command if word.endswith(".py")]
+    for word, after in pairwise(command):
+        module = Path(*after.split(".")) if word == "-m" else None
+        paths += [module.with_suffix(".py"), module / "__main__.py"] if module is not None else []
+    return next((path for path in paths if path.is_file()), None)
+
+
 def script_path(folder: RunFolder) -> Path:
     """The script of a run, as its command names it."""
     run = folder.read("run.json", RunRecord)
@@ -139,8 +152,13 @@ def wanted_edits(plan: Plan, folder: RunFolder) -> list[Wanted]:
     return [Wanted(edit, m.lever, text, n) for n, m in enumerate(plan.moves) for edit, text in edits_of(m, findings)]
 
 
-def apply(wanted: Sequence[Wanted], skip: Sequence[Path] = ()) -> tuple[dict[Path, Patched], list[ByHand]]:
-    """Patch each file that the edits name. Places in installed packages become advice."""
+def apply(
+    wanted: Sequence[Wanted], skip: Sequence[Path] = (), script: Path | None = None
+) -> tuple[dict[Path, Patched], list[ByHand]]:
+    """Patch each file that the edits name. Places in installed packages become advice.
+
+    What the other files and the run's ``script`` do may make a change a wrong one: they are read, too.
+    """
     by_file: dict[Path, list[Wanted]] = defaultdict(list)
     by_hand: list[ByHand] = []
     for want in wanted:
@@ -152,16 +170,21 @@ def apply(wanted: Sequence[Wanted], skip: Sequence[Path] = ()) -> tuple[dict[Pat
         else:
             by_file[path].append(want)
     patched = {}
+    held = {path: _read(path) for path in dict.fromkeys([*by_file, *([script] if script is not None else [])])}
     for path, edits in by_file.items():
         if path in skip:
             continue
-        try:
-            data = path.read_bytes()
-        except OSError as err:
-            raise HotlapError(f"Cannot read {path}: {err.strerror}.", "Has the script moved since the run?") from err
-        patched[path] = patch_file(str(path), data, edits)
+        beside = {str(p): data for p, data in held.items() if p.resolve() != path.resolve()}
+        patched[path] = patch_file(str(path), held[path], edits, beside)
         by_hand += patched[path].by_hand
     return patched, by_hand
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as err:
+        raise HotlapError(f"Cannot read {path}: {err.strerror}.", "Has the script moved since the run?") from err
 
 
 def _no_place(edit: Edit) -> str:

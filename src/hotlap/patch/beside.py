@@ -40,12 +40,19 @@ _OTHER_FILES = (".json", ".jsonl", ".yaml", ".yml", ".toml", ".txt", ".csv", ".t
 
 
 def refuse_beside(source: Source, code: str) -> None:
-    """Unwritable where ``code`` calls a helper that works later, and the source asks for its work at once."""
-    import libcst as cst
-
+    """Unwritable where ``code`` calls a helper that works later, and the source, or another file of the run, asks for
+    its work at once."""
     helper = code.partition("(")[0]
     if helper not in _NAMES:
         return
+    _refuse(source, helper, "line ")
+    for other in source.others:
+        _refuse(other, helper, f"{other.name}:")
+
+
+def _refuse(source: Source, helper: str, before_line: str) -> None:
+    import libcst as cst
+
     known = full_names(source)
     for call in source.of_type(cst.Call):
         name, full = _called(call), full_name(call, known)
@@ -54,7 +61,8 @@ def refuse_beside(source: Source, code: str) -> None:
             "put" in ends and len(call.args) > 1
         )  # not queue.put(item)
         if full in _NAMES[helper] or ends & _METHODS[helper] or sends or _reads(source, call, full):
-            raise Unwritable(f"{name} (line {source.place(call)[0]}) may look for the file while it is being written")
+            place = f"{before_line}{source.place(call)[0]}"
+            raise Unwritable(f"{name} ({place}) may look for the file while it is being written")
 
 
 def _called(call: cst.Call) -> str:

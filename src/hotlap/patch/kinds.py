@@ -14,6 +14,7 @@ from hotlap.patch.keywords import by_position, meant_calls
 from hotlap.patch.making import class_shows, making
 from hotlap.patch.no_graph import check_frozen, check_function, check_validation, lends_a_model
 from hotlap.patch.readers import reader_calls
+from hotlap.patch.saves import save_calls
 from hotlap.patch.source import Source, Unwritable, dotted
 from hotlap.patch.training import OPTIMIZERS, trains
 from hotlap.records.edits import Edit
@@ -92,6 +93,8 @@ def replace_call(source: Source, changes: Changes, edit: Edit) -> None:
     if not calls:
         raise Unwritable(f"no call of {edit.target} is seen there")
     refuse_beside(source, edit.code)
+    if edit.target == "torch.save":
+        calls = save_calls(source)
     for call in calls:
         if not any(_written(source.code(p), edit.code) for p in source.parents(call)) and (
             edit.code not in changes.templates[call]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotlap.patch.additions import add_helpers
@@ -50,9 +50,12 @@ class Patched:
     """Who got at least one edit into the file."""
 
 
-def patch_file(name: str, data: bytes, wanted: Sequence[Wanted]) -> Patched:
-    """Apply what can be written. HotlapError where a line is not what it was, or two edits contradict each other."""
-    source = Source(name, data)
+def patch_file(name: str, data: bytes, wanted: Sequence[Wanted], beside: Mapping[str, bytes] | None = None) -> Patched:
+    """Apply what can be written. HotlapError where a line is not what it was, or two edits contradict each other.
+
+    ``beside`` are other files of the same run, by name: what they do may make a change of this one a wrong one.
+    """
+    source = Source(name, data, beside)
     changes = Changes(source)
     by_hand: list[ByHand] = []
     written = []

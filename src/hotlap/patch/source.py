@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from hotlap.records.errors import HotlapError
@@ -48,9 +49,10 @@ def root_name(name: str) -> str:
 class Source:
     """A parsed file. Nodes are compared by identity; nothing is changed here."""
 
-    def __init__(self, name: str, data: bytes) -> None:
+    def __init__(self, name: str, data: bytes, beside: Mapping[str, bytes] | None = None) -> None:
         library = load_libcst()
         self.name = name
+        self._beside = dict(beside or {})
         self.bom = data[:3] if data.startswith(b"\xef\xbb\xbf") else b""
         try:
             module = library.parse_module(data[len(self.bom) :])
@@ -65,6 +67,14 @@ class Source:
         self._sorted: dict[tuple[type[Any], ...], list[Any]] = {}
         self.lines = re.split("\r\n|\r|\n", self.module.code)
         """As Python counts them: a form feed ends none."""
+
+    @cached_property
+    def others(self) -> list[Source]:
+        """The other files of the run that are known. Unwritable where one cannot be read."""
+        try:
+            return [Source(name, data) for name, data in self._beside.items()]
+        except HotlapError as err:
+            raise Unwritable(f"a file that is run beside it is not understood: {err.what.rstrip('.')}") from err
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """First and last line."""

@@ -17,6 +17,7 @@ from hotlap.cli.patching import (
     apply,
     digest,
     is_patched,
+    own_script,
     plan_and_run,
     recorded,
     script_path,
@@ -63,7 +64,7 @@ def execute(args: argparse.Namespace) -> int:
         done = [path for path in files if is_patched(folder, plan, path)]
         for path in done:
             _say(f"{path} has this patch already.")
-        patched, by_hand = apply(wanted, done)
+        patched, by_hand = apply(wanted, done, own_script(folder))
         held = {str(p): [digest(f.before), digest(f.after)] for p, f in patched.items()}
         if held:
             record = PatchRecord(list(plan.moves), recorded(folder, plan) | held)
