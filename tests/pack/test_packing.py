@@ -416,6 +416,16 @@ def test_values_that_do_not_fit(make: Callable[..., Pack], tmp_path: Path) -> No
         pack(Rows([{"x": 1 + 2j}]), tmp_path / "complex")
 
 
+def test_whole_numbers_in_a_column_of_floats(tmp_path: Path) -> None:
+    first = {"x": np.zeros(3, np.float32), "y": 0.5}
+    for number, x in enumerate(([1, 2, 3], np.array([True, False, True]))):
+        pack(Rows([first, {"x": x, "y": np.uint8(1)}]), tmp_path / f"p{number}")
+        assert Pack(tmp_path / f"p{number}").row(1)["x"].tolist() == list(x)
+    for x in (np.zeros(3, np.int16), np.zeros(3, np.uint8)):
+        with pytest.raises(HotlapError, match=r"holds float32, this row has .*another scale"):
+            pack(Rows([first, {"x": x, "y": 1}]), tmp_path / x.dtype.name)
+
+
 def test_what_cannot_be_packed_says_what_to_look_at(tmp_path: Path) -> None:
     with pytest.raises(HotlapError, match="Is it the right SRC"):
         pack(Rows([]), tmp_path / "p", PackSettings(1))

@@ -79,6 +79,20 @@ def test_recordings_of_a_speaker_list(tmp_path: Path) -> None:
     assert found.lengths("audio").tolist() == [100, 150, 200, 250] and found.values("rate").tolist() == [16000] * 4
 
 
+@pytest.mark.parametrize("subtypes", [("PCM_24", "PCM_16"), ("PCM_16", "PCM_24")])
+def test_recordings_of_two_scales_are_refused(tmp_path: Path, subtypes: tuple[str, str]) -> None:
+    for k, subtype in enumerate(subtypes):
+        wav(tmp_path / f"both/{k}.wav", 100, subtype=subtype)
+        wav(tmp_path / f"only{k}/{k}.wav", 100, subtype=subtype)
+    tar(tmp_path / "both.tar", {f"{k}.wav": (tmp_path / f"both/{k}.wav").read_bytes() for k in range(2)})
+    for number, spec in enumerate(("both", "both.tar")):
+        with pytest.raises(HotlapError, match=r"1(\.wav)?: Column 'audio' holds .*another scale .*16 bits and 24"):
+            packed(str(tmp_path / spec), tmp_path / f"p{number}")
+    packed(str(tmp_path / "only0"), tmp_path / "q")
+    with pytest.raises(HotlapError, match="another scale"):
+        pack(open_source(str(tmp_path / "only1")), tmp_path / "q", PackSettings(append=True))
+
+
 def test_spoofing_protocol(tmp_path: Path) -> None:
     for k in range(3):
         wav(tmp_path / f"flac/T_{k}.flac", 64, k)

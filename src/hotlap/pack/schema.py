@@ -96,6 +96,20 @@ def columns_of(row: dict[str, Any], ragged: frozenset[str]) -> tuple[Column, ...
     return tuple(column_of(name, value, name in ragged) for name, value in row.items())
 
 
+_ONE_SCALE = (
+    "Samples and pixels of whole numbers have another scale than those of floats (16 bits and 24, 0…255 and 0…1): "
+    "convert the ones to what the others are."
+)
+
+
+def _differ_in_scale(held: np.dtype[Any], value: Any, array: np.ndarray[Any, Any]) -> bool:
+    """Whether the one are floats and the other samples or pixels as devices number them: written numbers are wider."""
+    floats, whole = (held, array.dtype) if held.kind == "f" else (array.dtype, held)
+    is_mask = str(getattr(value, "dtype", "")).endswith("bool")
+    is_narrow = whole.kind in "iu" and whole.itemsize <= 2
+    return array.ndim > 0 and floats.kind == "f" and is_narrow and not is_mask
+
+
 def to_row(column: Column, value: Any) -> np.ndarray[Any, Any] | bytes:
     """``value`` as this column stores it; raises HotlapError where it does not fit."""
     if column.kind == "bytes":
@@ -120,8 +134,9 @@ def to_row(column: Column, value: Any) -> np.ndarray[Any, Any] | bytes:
         )
     if array.dtype.name != column.dtype:
         both_whole = array.dtype.kind in "iu" and np.dtype(column.dtype).kind in "iu"
-        if not both_whole and not np.can_cast(array.dtype, column.dtype, "same_kind"):
-            raise HotlapError(f"Column {column.name!r} holds {column.dtype}, this row has {array.dtype}.")
+        hint = _ONE_SCALE if _differ_in_scale(np.dtype(column.dtype), value, array) else ""
+        if hint or (not both_whole and not np.can_cast(array.dtype, column.dtype, "same_kind")):
+            raise HotlapError(f"Column {column.name!r} holds {column.dtype}, this row has {array.dtype}.", hint)
         cast = array.astype(column.dtype)
         if array.dtype.kind in "iu" and not np.array_equal(cast, array):
             raise HotlapError(f"Column {column.name!r} holds {column.dtype}; this row has values beyond it.")
