@@ -259,6 +259,34 @@ def test_a_row_of_two_images_has_two_columns(tmp_path: Path) -> None:
     assert set(row) == {"jpg", "seg.png", "name"} and not np.array_equal(row["jpg"], row["seg.png"])
 
 
+def mask(mode: str) -> bytes:
+    """Two classes, 3 and 200, side by side."""
+    image = Image.fromarray(np.repeat(np.array([[3, 200]], np.uint8), 16, 1).repeat(24, 0))
+    if mode == "P":
+        image = image.copy()
+        image.putpalette(bytes(255 - k for k in range(256) for _ in range(3)))
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()
+
+
+def test_masks_keep_the_numbers_of_their_classes(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for mode in ("L", "P"):
+        tar(tmp_path / f"{mode}.tar", {"0.jpg": jpeg(0), "0.seg.png": mask(mode)})
+        pq.write_table(pa.table({"image": [jpeg(0)], "seg.png": [mask(mode)]}), tmp_path / f"{mode}.parquet")
+    for kind in ("tar", "parquet"):
+        with pytest.raises(HotlapError, match=r"--size does not go with rows of several images"):
+            open_source(str(tmp_path / f"L.{kind}"), SourceOptions(size=(12, 15)))
+        assert np.unique(packed(str(tmp_path / f"L.{kind}"), tmp_path / kind).row(0)["seg.png"]).tolist() == [3, 200]
+        with pytest.raises(HotlapError, match=r"an image with a palette \(mode P\).*Save it as grey"):
+            packed(str(tmp_path / f"P.{kind}"), tmp_path / f"P{kind}")
+    assert packed(str(tmp_path / "P.tar"), tmp_path / "e", store="encoded").row(0)["seg.png"] == mask("P")
+    assert decode_image(mask("P"))[0, 0, 0] == 252
+
+
 @pytest.mark.parametrize("with_index", [True, False])
 def test_recordio(tmp_path: Path, with_index: bool) -> None:
     records = [record([4.0, 6.0], b""), *(record(float(k), jpeg(k)) for k in range(3)), record([1.0, 2.0], b"")]

@@ -66,8 +66,11 @@ def image_size(content: bytes) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
-    """RGB as uint8 [3, height, width] (planes: a crop of a plane is a window of memory), resized if asked."""
+def decode_image(content: bytes, size: tuple[int, int] | None = None, palettes: bool = True) -> Array:
+    """RGB as uint8 [3, height, width] (planes: a crop of a plane is a window of memory), resized if asked.
+
+    ``palettes``: whether of an image with a palette the colours are meant.
+    """
     array = fast_jpeg(content)
     if array is not None and size in (None, array.shape[:2]):
         return np.ascontiguousarray(array.transpose(2, 0, 1))
@@ -75,6 +78,9 @@ def decode_image(content: bytes, size: tuple[int, int] | None = None) -> Array:
     if image.mode in ("I", "F") or image.mode.startswith("I;"):
         wanted = "Convert it to 8 bits first: which of its values are black and white is yours to say."
         raise BadRow(f"an image of more than 8 bits (mode {image.mode}).", wanted)
+    if image.mode in ("P", "PA") and not palettes:
+        wanted = "Save it as grey (mode L) with the numbers as they are, or as RGB."
+        raise BadRow(f"an image with a palette (mode {image.mode}): colours, or the numbers of a mask?", wanted)
     try:
         rgb = image.convert("RGB")
         if size is not None and (rgb.height, rgb.width) != size:

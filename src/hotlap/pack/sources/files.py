@@ -19,10 +19,17 @@ _PROBED = 32
 
 
 class ImageReader:
-    """An image file's bytes as a row's values, stored raw or encoded."""
+    """An image file's bytes as a row's values, stored raw or encoded.
 
-    def __init__(self, encoded: bool, options: SourceOptions) -> None:
+    ``several``: rows have more than one image, of which each may be a mask.
+    """
+
+    def __init__(self, encoded: bool, options: SourceOptions, several: bool = False) -> None:
+        if several and options.size is not None:
+            what = "--size does not go with rows of several images: of a mask, the numbers of classes would be mixed."
+            raise HotlapError(what, "Leave it out, and resize them before.", exit_code=2)
         self.encoded, self.size, self._interleaved = encoded, options.size, options.interleaved
+        self._several = several
 
     @property
     def mark(self) -> str:
@@ -41,7 +48,7 @@ class ImageReader:
         if self.encoded:
             check_image(content)  # damage shows now, not in the training
             return {"image": content}
-        array = decode_image(content, self.size)
+        array = decode_image(content, self.size, palettes=not self._several)
         return {"image": array.transpose(1, 2, 0) if self._interleaved else array}
 
 

@@ -41,7 +41,7 @@ class HubSource:
         }
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: self._file(data[i][first]) or b"", len(data))
-        self._image = ImageReader(encoded, options)
+        self._image = ImageReader(encoded, options, len(self._images) > 1)
         if first is not None:
             self.metadata |= self._image.metadata
 

@@ -50,7 +50,7 @@ class ParquetSource:
         self._images = self._image_columns(frozenset(f.name for f in kinds if _may_hold_files(f.type)))
         first = next(iter(sorted(self._images)), None)
         encoded = first is None or is_encoded(options, lambda i: image_bytes(self._raw(i)[first]) or b"", total)
-        self._image = ImageReader(encoded, options)
+        self._image = ImageReader(encoded, options, len(self._images) > 1)
         if first is not None:
             self.metadata |= self._image.metadata
 

@@ -70,8 +70,9 @@ class TarSource:
         for index, (key, number, _) in enumerate(self._rows):
             self._seen.setdefault((number, key), index)
         has_images = any(_is(suffix, IMAGES) for _, _, fields in self._rows for suffix in fields)
-        self._image = ImageReader(not has_images or is_encoded(options, self._picture, len(self._rows)), options)
         self._by_suffix = {known for known in (IMAGES, AUDIO) if self._have_two(known)}
+        encoded = not has_images or is_encoded(options, self._picture, len(self._rows))
+        self._image = ImageReader(encoded, options, IMAGES in self._by_suffix)
         sounds = {suffix for _, _, fields in self._rows for suffix in fields if _is(suffix, AUDIO)}
         if has_images:
             self.metadata |= self._image.metadata
