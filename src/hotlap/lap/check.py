@@ -8,6 +8,7 @@ from dataclasses import replace
 from hotlap.lap.launches import Launches, MakeArm
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.options import Listener, Options
+from hotlap.lap.own_cadences import cadence_notes, samples_per_step
 from hotlap.lap.prove_seeds import seeded, takes_seed
 from hotlap.lap.revision import Against, at_revision
 from hotlap.lap.session import Session
@@ -58,7 +59,8 @@ def check(
             f"The two could not be compared: {who}{trial.reason.removeprefix(OF_BASELINE) or trial.status}.",
             f"{quieter}The output of both is under {folder.path / 'timelines'}.",
         )
-    notes = [*trial.notes, *against.notes]
+    where = {"baseline": f"at {revision.name}", "candidate": "in the working tree"}
+    notes = [*trial.notes, *cadence_notes(trial, where), *against.notes]
     if revision.changed == 0:
         notes.append(f"No tracked file differs from {revision.name}: this compares the script with itself.")
     found = Check(
@@ -90,7 +92,7 @@ def _measured(session: Session, make: MakeArm) -> Trial:
             first = again
         else:  # too short a run for windows of whole cycles
             session.cycle = Cycle()
-    launches = Launches(first, per_sample=_other_batch(first), name="check")
+    launches = Launches(first, per_sample=_other_batch(first), own_cadences=True, name="check")
     if first.status == "measured" or TOO_FEW in first.reason:  # then later launches may make up for it
         launches.go_on(session, make, pairs, 0.97)
     return launches.trial()
@@ -111,8 +113,5 @@ def _first(session: Session, make: MakeArm) -> Trial:
 
 def _other_batch(trial: Trial) -> bool:
     """Whether a step of the one holds other samples than a step of the other; unknown ones are taken for the same."""
-    per_step = []
-    for arm in ("baseline", "candidate"):
-        counted = [w for w in trial.windows if w.arm == arm and w.steps]
-        per_step.append(sum(w.samples for w in counted) / max(1, sum(w.steps for w in counted)))
+    per_step = samples_per_step(trial).values()
     return min(per_step) > 0 and max(per_step) > (1 + SAME_BATCH) * min(per_step)

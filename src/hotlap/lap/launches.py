@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from hotlap.lap.measure import Question, measure, windows_of
 from hotlap.lap.one_at_a_time import launches_per_trial
+from hotlap.lap.own_cadences import hull, readings
 from hotlap.lap.session import Session
 from hotlap.proof.per_sample import per_sample
 from hotlap.proof.speedup import MIN_LAUNCHES, UNKNOWN_LAUNCH_FRAC, ratio_interval
@@ -64,6 +65,8 @@ class Launches:
     begun: int = 1
     per_sample: bool = False
     """Compare samples per second: a knob gives the arms' steps different samples."""
+    own_cadences: bool = False
+    """The arms' scripts may differ: charge each for periodic work as often as it was seen to do it."""
     warm_steps: int = 0
     """Steps after which the candidate's caches are warm."""
     name: str = "proof"
@@ -181,12 +184,19 @@ class Launches:
         return replace(self.first, status="measured", reason="", windows=self.windows, interval=interval, notes=notes)
 
     def _interval(self, level: float) -> Interval | None:
-        unit = "sample" if self.per_sample else "step"
-        overhead_s = {arm: _periodic_s(self.first, arm, unit) for arm in ("baseline", "candidate")}
-        windows = per_sample(self.windows) if self.per_sample else self.windows
-        return ratio_interval(
-            windows or [], overhead_s["baseline"], overhead_s["candidate"], level, launch_frac=UNKNOWN_LAUNCH_FRAC
+        windows = (per_sample(self.windows) if self.per_sample else self.windows) or []
+        return hull(
+            [
+                ratio_interval(windows, row["baseline"], row["candidate"], level, launch_frac=UNKNOWN_LAUNCH_FRAC)
+                for row in self._overheads_s()
+            ]
         )
+
+    def _overheads_s(self) -> list[dict[str, float]]:
+        if self.own_cadences:
+            return readings(self.first, per_sample=self.per_sample)
+        unit = "sample" if self.per_sample else "step"
+        return [{arm: _periodic_s(self.first, arm, unit) for arm in ("baseline", "candidate")}]
 
 
 def _periodic_s(trial: Trial, arm: str, unit: str) -> float:

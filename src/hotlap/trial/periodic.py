@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotlap.records.rows import Event, Step
-from hotlap.trial.cadence import rates_per_sample
+from hotlap.trial.cadence import Cadence, cadences, rates_per_sample
 from hotlap.trial.windows import openings, steady_ns
 
 __all__ = ["ARMS", "KINDS", "PeriodicStats", "gather"]
@@ -31,6 +31,10 @@ class PeriodicStats:
     notes: list[str] = field(default_factory=list)
     per_sample: dict[str, dict[str, float]] = field(default_factory=dict)
     """Per arm and kind: events per sample, at the arm's own cadence; empty where samples are unknown."""
+    own: dict[str, Cadence] = field(default_factory=dict)
+    """Per kind: how often it came in each arm, for arms whose scripts may differ."""
+    longest_s: dict[str, float] = field(default_factory=dict)
+    """Per kind that no arm did without a freeze in the middle of it: seconds of one event, the freeze included."""
 
     def sample_s(self, arm: str) -> float | None:
         """What periodic work adds to each sample of ``arm`` at its own cadence; None where samples are unknown."""
@@ -67,6 +71,10 @@ class PeriodicStats:
                 row[f"{kind}_per_step"] = self.per_step.get(kind, 0.0)
                 if arm in self.per_sample:
                     row[f"{kind}_per_sample"] = self.per_sample[arm].get(kind, 0.0)
+            for kind, cadence in self.own.items():
+                row |= {f"{kind}_own": cadence.per_step[arm], f"{kind}_apart": cadence.apart}
+                if kind in self.longest_s:
+                    row[f"{kind}_at_most_s"] = self.longest_s[kind]
             result[arm] = row
         return result
 
@@ -152,4 +160,11 @@ def gather(
                 seconds[arm][kind] = 0.0
     count = {arm: {kind: len(values) for kind, values in durations[arm].items()} for arm in ARMS}
     per_sample = rates_per_sample(events, steps, KINDS)
-    return PeriodicStats(seconds, count, {k: r for k, r in rates.items() if r > 0}, notes, per_sample)
+    by_arm = cadences(events, steps, KINDS)
+    longest_s = {
+        name: max(e.w for arm in ARMS for e in events[arm] if e.kind == kind) / 1e9
+        for kind, name in KINDS.items()
+        if name in by_arm and not any(name in durations[arm] for arm in ARMS)
+    }
+    per_step = {kind: rate for kind, rate in rates.items() if rate > 0}
+    return PeriodicStats(seconds, count, per_step, notes, per_sample, by_arm, longest_s)
