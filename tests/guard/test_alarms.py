@@ -56,6 +56,19 @@ def test_a_change_late_in_the_window_is_told_once_with_its_own_step_and_size(fac
     assert alarm.after_s / alarm.before_s == pytest.approx(factor, rel=0.03)
 
 
+def test_what_was_told_of_a_process_is_not_told_again_when_it_is_followed_again() -> None:
+    run, other = Run(), Run().go(60.0)
+    run.alarms.follow(100)
+    run.go(60.0).go(60.0, residual=0.09)
+    assert len(run.told) == 1
+    run.alarms.follow(101)
+    assert run.alarms.current is None
+    assert not run.alarms.look(other.builder.build(), []).alarms
+    run.alarms.follow(100)
+    run.go(60.0, residual=0.09)
+    assert len(run.told) == 1 and run.alarms.current is run.told[0]
+
+
 def test_another_change_is_another_drift() -> None:
     run = Run().go(60.0).go(120.0, residual=0.09).go(120.0, residual=0.2)
     assert [a.after_s for a in run.told] == pytest.approx([0.28, 0.38], abs=0.015)

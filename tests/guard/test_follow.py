@@ -61,7 +61,7 @@ def test_a_command_that_trains_twice_is_followed_from_one_to_the_other(tmp_path:
 
 def test_a_process_that_was_killed_is_left_for_the_one_that_took_its_place(tmp_path: Path) -> None:
     first = TimelineBuilder().steps(50, forward=0.01).build()
-    second = TimelineBuilder(start_s=60.0).steps(9, forward=0.01).build()
+    second = TimelineBuilder(start_s=70.0).steps(9, forward=0.01).build()
     second = replace(second, header=replace(second.header, pid=101))
     beside = TimelineBuilder().steps(9, forward=0.01).build()
     beside = replace(beside, header=replace(beside.header, pid=102))
@@ -77,6 +77,33 @@ def test_a_process_that_was_killed_is_left_for_the_one_that_took_its_place(tmp_p
         file.write('{"k": "end", "t": 1, "reason": "exit"}\n')
     follower.poll()
     assert follower.training.header.pid == 101
+
+
+def test_of_two_that_train_at_once_one_is_stayed_with_while_it_goes_on(tmp_path: Path) -> None:
+    def wrote(pid: int, steps: int, start_s: float = 1.0, end: bool = False) -> None:
+        made = TimelineBuilder(start_s=start_s).steps(steps, forward=0.1).build()
+        path = write_timeline(replace(made, header=replace(made.header, pid=pid)), tmp_path)
+        if end:
+            path.write_text(path.read_text() + '{"k": "end", "t": 1, "reason": "exit"}\n')
+        follower.poll()
+
+    def followed() -> int:
+        assert follower.training is not None
+        return follower.training.header.pid
+
+    follower = Follower(tmp_path)
+    wrote(100, 50)
+    assert followed() == 100
+    wrote(101, 80)
+    assert followed() == 100, "in the background, and ahead"
+    wrote(102, 100, start_s=10.0)
+    assert followed() == 100, "a probe for some seconds, while it waits"
+    wrote(101, 700)
+    assert followed() == 101, "for a minute it has made no step"
+    wrote(100, 900)
+    assert followed() == 101, "though it goes on"
+    wrote(101, 700, end=True)
+    assert followed() == 100
 
 
 def test_what_is_no_timeline_is_told(tmp_path: Path) -> None:

@@ -63,6 +63,18 @@ class _Told:
     quiet_until: int = 0
 
 
+@dataclass
+class _Process:
+    """What is known of one process that trains, also while another one is followed."""
+
+    current: Alarm | None = None
+    start_ns: int = 0
+    """Nothing before this is looked at: what is slow since then is the new normal, and was told."""
+    whole_s: float = 0.0
+    validations: int = 0
+    """Validations seen when their growth was last looked at; -1: it was told."""
+
+
 class Alarms:
     """The drifts of one run."""
 
@@ -70,22 +82,22 @@ class Alarms:
         self, machine: Machine, policy: Policy = GUARD_POLICY, prepare: Callable[[Timeline], object] | None = None
     ) -> None:
         self.alarms: list[Alarm] = []
-        self.current: Alarm | None = None
-        """The drift that goes on."""
         self._machine = machine
         self._policy = policy
         self._prepare = prepare
         """Adds what a diagnosis wants and a look does not: the text of lines, the other ranks."""
-        self._start_ns = 0
-        """Nothing before this is looked at: what is slow since then is the new normal, and was told."""
-        self._whole_s = 0.0
-        self._validations = 0
-        """Validations seen when their growth was last looked at; -1: it was told."""
+        self._processes: dict[int, _Process] = {}
+        self._of = _Process()
         self._told: dict[str, _Told] = {}
 
-    def begin_anew(self) -> None:
-        """Another process trains now: nothing is known of it."""
-        self.current, self._start_ns, self._whole_s, self._validations = None, 0, 0.0, 0
+    @property
+    def current(self) -> Alarm | None:
+        """The drift that goes on, in the process that is followed."""
+        return self._of.current
+
+    def follow(self, process: int) -> None:
+        """This process is looked at from now on: what was told of it before is told no more."""
+        self._of = self._processes.setdefault(process, _Process())
 
     def look(self, timeline: Timeline, around: list[Around]) -> News:
         """Look at what is new. ``timeline`` may be read further while this is not running."""
@@ -109,11 +121,11 @@ class Alarms:
         """A drift in the last minutes, or in the run as a whole, and where the window begins that shows it."""
         end = rows[-1].t + rows[-1].w
         least = WINDOW_SIDES * self._policy.drift_least_steps
-        begins = [max(self._start_ns, rows[last_rows(rows, WINDOW_S, least)].t)]
-        run_s = (end - max(self._start_ns, rows[0].t)) / 1e9
-        if run_s > WINDOW_S and run_s > WHOLE_EVERY * self._whole_s:
-            self._whole_s = run_s
-            begins.append(self._start_ns)
+        begins = [max(self._of.start_ns, rows[last_rows(rows, WINDOW_S, least)].t)]
+        run_s = (end - max(self._of.start_ns, rows[0].t)) / 1e9
+        if run_s > WINDOW_S and run_s > WHOLE_EVERY * self._of.whole_s:
+            self._of.whole_s = run_s
+            begins.append(self._of.start_ns)
         for start_ns in begins:
             window = rows[bisect_left(rows, start_ns, key=lambda row: row.t) :]
             steady = find_steady(window, phases, self._policy).rows if window else []
@@ -134,9 +146,9 @@ class Alarms:
     def _tell(self, rows: list[Step], drift: Drift, named: Named, news: News) -> None:
         alarm, end = _alarm(rows, drift, named), rows[-1].t + rows[-1].w
         # a growth goes on: what comes is set against what was. After a change the new level is the normal one.
-        self._start_ns = self._start_ns if drift.growing else begin_ns(rows, drift)
-        self._whole_s = 0.0
-        self.current = alarm
+        self._of.start_ns = self._of.start_ns if drift.growing else begin_ns(rows, drift)
+        self._of.whole_s = 0.0
+        self._of.current = alarm
         told = self._told.setdefault(named.cause, _Told())
         if end < told.quiet_until:
             return
@@ -169,7 +181,7 @@ class Alarms:
         if sum(cores) / steps / 1e9 > (now.before_s + now.after_s) / 2:
             return
         back = recent[fallen(recent, cores, now)]
-        self.current, self._start_ns, self._whole_s = None, back.t, 0.0
+        self._of.current, self._of.start_ns, self._of.whole_s = None, back.t, 0.0
         told = self._told.setdefault(now.cause, _Told())
         told.quiet_until = end + int(min(MOST_QUIET_S, QUIET_S * 2 ** max(0, told.times - 1)) * 1e9)
         if now in self.alarms:
@@ -179,9 +191,9 @@ class Alarms:
 
     def _look_at_validations(self, timeline: Timeline, news: News) -> None:
         count = sum(1 for event in timeline.event if event.kind == "validation")
-        if self._validations < 0 or count == self._validations:
+        if self._of.validations < 0 or count == self._of.validations:
             return
-        self._validations = count
+        self._of.validations = count
         grown = find_validation_growth(timeline.event, self._policy)
         if grown is None:
             return
@@ -190,7 +202,7 @@ class Alarms:
         found = growing_validation.find(look(timeline, self._machine, self._policy))
         if found is None:  # too little of the run goes there
             return
-        self._validations = -1
+        self._of.validations = -1
         rows = timeline.step
         drift = Drift(grown.first_step, grown.first_s, grown.last_s, "validation", growing=True)
         alarm = _alarm(rows, drift, Named(found.cause, found.where, found.advice, dict(found.evidence)))

@@ -26,6 +26,9 @@ FOLD = 16
 MOST_BYTES = 1 << 24
 """Read at once: a run that was joined late is caught up with in several looks. No row is as long."""
 
+SILENT_S = 60.0
+"""A process that is followed is left for another when it has made no step for so long while that one did."""
+
 
 def fold_steps(rows: list[Step]) -> list[Step]:
     """Consecutive rows added up, FOLD at a time; those that measured other phases stay apart."""
@@ -145,6 +148,13 @@ def _replaced(trainer: Timeline, found: list[Timeline]) -> bool:
     return any(t.header.role == "train" and t.header.rank == rank and t.step and t.step[0].t >= last for t in found)
 
 
+def _goes_on(trainer: Timeline, found: list[Timeline]) -> bool:
+    """Whether a process that trains still does, by the clock of those beside it."""
+    beside = [t.step[-1].t + t.step[-1].w for t in found if t.header.role == "train" and t.step]
+    last = trainer.step[-1].t + trainer.step[-1].w
+    return trainer.end is None and max(beside) - last <= SILENT_S * 1e9
+
+
 class Follower:
     """All timelines of one folder."""
 
@@ -183,11 +193,14 @@ class Follower:
     def training(self) -> Timeline | None:
         """The timeline of the process that trains now (when all have ended: trained last), with its workers'.
 
-        A command may train several times, one process after the other. One that was killed has no end; it has ended
-        once another of its rank has begun after its last step.
+        A command may train several times, one process after the other, or several at once. One is stayed with while it
+        goes on. One that was killed has no end; it has ended once another of its rank has begun after its last step.
         """
-        found = self._found()
-        live = [t for t in found if t.header.role != "train" or (t.end is None and not _replaced(t, found))]
+        found, kept = self._found(), self._following
+        if kept is not None and _goes_on(kept, found):
+            live = [t for t in found if t.header.role != "train" or t is kept or t.header.rank != kept.header.rank]
+        else:
+            live = [t for t in found if t.header.role != "train" or (t.end is None and not _replaced(t, found))]
         self._following = trainer_of(live) or self._following or trainer_of(found)
         return self._following
 

@@ -147,7 +147,7 @@ class Guard:
         if timeline is not None and news:
             if timeline.header.pid != self._pid:
                 self._pid = timeline.header.pid
-                self._alarms.begin_anew()
+                self._alarms.follow(self._pid)
             self._tell(timeline)
         self.status = read_status(
             timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms)
