@@ -110,6 +110,19 @@ def test_loaders() -> None:
     assert loader("DataLoader(data, 8, num_workers=workers, pin_memory=True)") == []
 
 
+def test_workers_that_see_each_epoch_s_data_are_let_start_anew() -> None:
+    source = """
+    def main(model, data):
+        loader = DataLoader(data, 8, num_workers=2, pin_memory=True)
+        for epoch in range(9):
+            {}
+            for x, y in loader:
+                F.cross_entropy(model(x.to(device)), y).backward()
+    """
+    assert causes(source.format("pass")) == ["workers-respawned"]
+    assert causes(source.format("data.set_epoch(epoch)")) == [] == causes(source.format("loader.dataset.low = epoch"))
+
+
 POINTS = """
 class Points:
     def __init__(self, x, device=None):

@@ -10,7 +10,8 @@ from hotlap.patch.patch import Patched, Wanted, patch_file
 from hotlap.records.edits import Edit
 
 pytest.importorskip("libcst")
-WORKERS = {"num_workers": 4, "persistent_workers": True, "prefetch_factor": 4}
+WORKERS: dict[str, object] = {"num_workers": 4, "persistent_workers": True, "prefetch_factor": 4}
+NO_WORKERS: dict[str, object] = {"num_workers": 0, "persistent_workers": False}
 
 
 def apply(source: str, target: str, keywords: dict[str, object], needle: str = "") -> Patched:
@@ -111,3 +112,12 @@ def test_a_generator_gets_brackets_beside_a_keyword() -> None:
 def test_comments_stay_with_their_arguments(source: str, after: str) -> None:
     assert edited(source, "f", {"x": 2, "y": 3}) == after
     ast.parse(after)
+
+
+def test_workers_do_not_stay_where_the_script_changes_their_data() -> None:
+    source = "loader = DataLoader(data, num_workers=2)\nfor epoch in range(9):\n    data.set_epoch(epoch)\n"
+    done = apply(source, "DataLoader", WORKERS)
+    assert done.after == done.before and "`data.set_epoch(epoch)` (line 3)" in done.by_hand[0].text
+    assert "num_workers=0" in edited(source, "DataLoader", NO_WORKERS)
+    told = source.replace("=2)", "=2, persistent_workers=True)")
+    assert "num_workers=4" in edited(told, "DataLoader", WORKERS), "the script decided so itself"

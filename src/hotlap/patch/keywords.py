@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.source import Source, Unwritable, dotted
+from hotlap.records.changed_data import changed_data
 from hotlap.records.edits import Edit
 
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["by_position", "meant_calls"]
+__all__ = ["by_position", "meant_calls", "refuse_stale_workers"]
 
 _DDP = ("module", "device_ids", "output_device", "dim", "broadcast_buffers", "init_sync", "process_group",
         "bucket_cap_mb", "find_unused_parameters", "check_reduction", "gradient_as_bucket_view",
@@ -59,6 +61,19 @@ def meant_calls(source: Source, calls: list[cst.Call], edit: Edit) -> list[cst.C
     if _makes_several(source, calls[0]):
         raise Unwritable("this call makes several loaders, and one of them is meant")
     return calls
+
+
+def refuse_stale_workers(source: Source, call: cst.Call, edit: Edit) -> None:
+    """Unwritable where workers would stay, each with its first copy of a data set that the script changes later."""
+    stays = edit.keywords.get("persistent_workers", False) is not False
+    if not stays or any(a.keyword is not None and a.keyword.value == "persistent_workers" for a in call.args):
+        return
+    changed = changed_data(ast.parse(source.module.code), source.place(call)[0])
+    if changed is not None:
+        raise Unwritable(
+            f"workers that stay would not see what `{changed[0]}` (line {changed[1]}) changes of their data set: write "
+            "the other keywords without persistent_workers"
+        )
 
 
 def _makes_several(source: Source, call: cst.Call) -> bool:

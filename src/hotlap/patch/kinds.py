@@ -10,7 +10,7 @@ from hotlap.patch.changes import Changes
 from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor, stands_alone
 from hotlap.patch.iterables import replace_iterable
-from hotlap.patch.keywords import by_position, meant_calls
+from hotlap.patch.keywords import by_position, meant_calls, refuse_stale_workers
 from hotlap.patch.making import class_shows, making
 from hotlap.patch.no_graph import check_frozen, check_function, check_validation, lends_a_model
 from hotlap.patch.readers import reader_calls
@@ -37,6 +37,7 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
     for call in calls:
         if any(arg.star for arg in call.args):
             raise Unwritable("the call takes its arguments from * or **: set them where those are made")
+        refuse_stale_workers(source, call, edit)
         for name, value in edit.keywords.items():
             changes.set_argument(call, name, value, by_position(source, call, name))
 

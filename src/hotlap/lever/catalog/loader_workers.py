@@ -19,7 +19,8 @@ seed, set threads or signals) are not taken away. A pass within a pass gets work
 Source: DataLoader(..., num_workers=N, persistent_workers=True, prefetch_factor=4).
 
 Risk: Random draws made by augmentation move into the workers: same law, other draws. In a patched script persistent
-workers keep their first copy of the dataset, whatever the script changes later. Workers cost memory.
+workers keep their first copy of the dataset, whatever another file changes of it later; where the same file does,
+nothing is written. Workers cost memory.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from hotlap.lint.loops import Training
 from hotlap.lint.place import problem
 from hotlap.lint.problem import Problem
 from hotlap.lint.script import Script, keyword, names_in
+from hotlap.records.changed_data import changed_data
 from hotlap.records.edits import Edit
 
 CAUSES = ("too-few-workers", "workers-respawned", "loader-rebuilt", "h2d-copy")
@@ -35,7 +36,10 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
                 f"`{loader.name}` is made anew in each epoch, workers and all.",
                 "Make it once, before the epochs.",
             )  # fmt: skip
-        elif count and loader.epoch_loop is not None and loader.option("persistent_workers") is None:
+        elif (
+            count and loader.epoch_loop is not None and loader.option("persistent_workers") is None
+            and changed_data(script.tree, loader.call.lineno) is None  # fresh workers see what the script changes
+        ):  # fmt: skip
             yield problem(
                 script, loader.call, "workers-respawned",
                 f"`{loader.name}` starts its {count} workers anew in each epoch.",
