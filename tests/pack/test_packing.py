@@ -283,6 +283,17 @@ def test_numbers_that_mean_something_else_are_not_appended(tmp_path: Path) -> No
     assert len(Pack(tmp_path / "p")) == 4
 
 
+@pytest.mark.parametrize("named_first", [True, False])
+def test_numbers_that_have_names_in_one_alone_are_not_appended(tmp_path: Path, named_first: bool) -> None:
+    named, bare = Rows([{"label": 0}]), Rows([{"label": 0}])
+    named.metadata = {"classes": ["cat"]}
+    first, second = (named, bare) if named_first else (bare, named)
+    pack(first, tmp_path / "p")
+    with pytest.raises(HotlapError, match=r'names its classes \(\["cat"\]\), the (source|pack) does not'):
+        pack(second, tmp_path / "p", PackSettings(append=True))
+    assert len(Pack(tmp_path / "p")) == 1
+
+
 def test_columns_are_told_by_a_row_that_shows_them(tmp_path: Path) -> None:
     empty, full = np.array([]), np.array([[1, 2, 3, 4]])
     pack(Rows([{"boxes": empty}, {"boxes": full}, {"boxes": empty}], RAGGED), tmp_path / "p")

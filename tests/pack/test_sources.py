@@ -58,10 +58,42 @@ def test_images_of_many_sizes_stay_encoded_or_are_resized(pictures: Path, tmp_pa
 def test_lists(pictures: Path, tmp_path: Path) -> None:
     (pictures / "list.txt").write_text("7 cat/0.jpg\ndog/3.jpg 11\n# no sample\n\n7, cat/1.jpg\n")
     found = packed(str(pictures / "list.txt"), tmp_path / "p")
-    assert found.metadata["classes"] == ["7", "11"] and found.values("label").tolist() == [0, 1, 0]
+    assert "classes" not in found.metadata and found.values("label").tolist() == [7, 11, 7]
     (pictures / "bad.txt").write_text("1 cat/0.jpg cat/1.jpg\n")
     with pytest.raises(HotlapError, match=r"bad.txt:1 should hold one file name"):
         open_source(str(pictures / "bad.txt"))
+
+
+@pytest.mark.parametrize(("labels", "dtype", "packed_as"), [
+    (["3", "-7"], "int64", [3, -7]),
+    (["4.5", "1e-05"], "float64", [4.5, 1e-05]),
+    (["4.5", "2"], "float64", [4.5, 2.0]),
+    (["n3", "3"], "int64", [1, 0]),
+])  # fmt: skip
+def test_labels_of_a_list(pictures: Path, tmp_path: Path, labels: list[str], dtype: str, packed_as: list[Any]) -> None:
+    (pictures / "list.txt").write_text(f"cat/0.jpg {labels[0]}\ndog/3.jpg {labels[1]}\n")
+    found = packed(str(pictures / "list.txt"), tmp_path / "p")
+    assert found.columns["label"].dtype == dtype and found.values("label").tolist() == packed_as
+    assert found.metadata.get("classes") == (["3", "n3"] if "n3" in labels else None)
+
+
+def test_one_number_in_two_spellings(pictures: Path) -> None:
+    (pictures / "list.txt").write_text("cat/0.jpg 7\ndog/3.jpg 007\n")
+    with pytest.raises(HotlapError, match=r"list.txt has the labels 7 and 007: two names, or one number\?"):
+        open_source(str(pictures / "list.txt"))
+
+
+@pytest.mark.parametrize("by_url", [False, True])
+def test_a_class_without_files_counts(pictures: Path, tmp_path: Path, server: str, by_url: bool) -> None:
+    for name in ("bird", ".hidden", "my.pack/.packing"):
+        (pictures / name).mkdir(parents=True)
+    if by_url:
+        pytest.importorskip("fsspec")
+        pytest.importorskip("aiohttp")
+        (pictures / "my.pack" / ".packing").rmdir()  # whether it is a pack is not looked for
+        (pictures / "my.pack").rmdir()
+    found = packed(f"{server}/pictures" if by_url else str(pictures), tmp_path / "p")
+    assert found.metadata["classes"] == ["bird", "cat", "dog"] and found.values("label").tolist() == [1, 1, 1, 2, 2, 2]
 
 
 def wav(path: Path, frames: int, seed: int = 0, subtype: str = "PCM_16") -> np.ndarray:

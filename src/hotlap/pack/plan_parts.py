@@ -85,6 +85,12 @@ def _row_bytes(row: dict[str, Any]) -> int:
 
 def _check_meaning(before: dict[str, Any], now: dict[str, Any]) -> None:
     """What numbers in the columns mean (classes, speakers) has to be the same in what is appended."""
+    if ("classes" in before) != ("classes" in now):
+        told, silent = ("pack", "source") if "classes" in before else ("source", "pack")
+        raise HotlapError(
+            f"The {told} names its classes ({_brief({**before, **now}['classes'])}), the {silent} does not: whether "
+            "the same number means the same is not known.", "Pack both together, into a new folder.",
+        )  # fmt: skip
     for key in sorted(before.keys() & now.keys() - {"source", STORE, LAYOUT, RESIZED}):
         if before[key] != now[key]:
             raise HotlapError(

@@ -74,9 +74,9 @@ def is_encoded(options: SourceOptions, contents: Callable[[int], bytes], count: 
     return options.store == "encoded"
 
 
-def names_to_numbers(names: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Class names as numbers in sorted order, and the sorted names."""
-    classes = sorted(set(names), key=lambda n: (not n.isdigit(), int(n) if n.isdigit() else 0, n))
+def names_to_numbers(names: Sequence[str], known: Sequence[str] = ()) -> tuple[list[int], list[str]]:
+    """Class names as numbers in sorted order, and the sorted names. ``known``: classes that may have no row."""
+    classes = sorted({*names, *known}, key=lambda n: (not n.isdigit(), int(n) if n.isdigit() else 0, n))
     number = {name: k for k, name in enumerate(classes)}
     return [number[name] for name in names], classes
 

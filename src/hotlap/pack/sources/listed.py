@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hotlap.pack.sources.files import FileSource, names_to_numbers
-from hotlap.pack.sources.listing import list_folder
+from hotlap.pack.sources.files import FileSource, check_names, names_to_numbers
+from hotlap.pack.sources.listing import list_folder, list_folders
 from hotlap.pack.sources.options import AUDIO, IMAGES, SourceOptions
 from hotlap.pack.sources.read import is_url, named, read_file
 from hotlap.records.errors import HotlapError
 
 __all__ = ["file_folder", "file_list", "identity_json", "protocol"]
 
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
 
 def file_folder(root: str, options: SourceOptions) -> FileSource:
-    """A folder of images or audio; its first level of folders are the classes where there are any."""
+    """A folder of images or audio; its first level of folders are the classes where there are any.
+
+    A class without files counts too: the parts of a data set (train, val) then number their classes alike.
+    """
     names = list_folder(root, (*IMAGES, *AUDIO))
     kinds = {name.lower().endswith(AUDIO) for name in names}
     if len(kinds) == 2:
@@ -30,14 +38,19 @@ def file_folder(root: str, options: SourceOptions) -> FileSource:
             f"that of {first}.",
             "Move them into a class's folder or elsewhere; a list of names (.txt) packs files without labels.",
         )
-    return _labelled(root, names, [] if stray else [PurePosixPath(n).parts[0] for n in names], options)
+    if stray or not names:
+        return FileSource(root, names, {}, options)
+    folders = list_folders(root)
+    check_names(root, folders)
+    return _labelled(root, names, [PurePosixPath(n).parts[0] for n in names], options, folders)
 
 
-def _labelled(root: str, names: list[str], labels: list[str], options: SourceOptions) -> FileSource:
+def _labelled(root: str, names: list[str], labels: list[str], options: SourceOptions,
+              known: Sequence[str] = ()) -> FileSource:  # fmt: skip
     columns: dict[str, Any] = {}
     classes: list[str] = []
     if labels:
-        columns["label"], classes = names_to_numbers(labels)
+        columns["label"], classes = names_to_numbers(labels, known)
     source = FileSource(root, names, columns, options)
     if classes:
         source.metadata["classes"] = classes
@@ -59,7 +72,10 @@ def _lines(path: str) -> dict[int, list[str]]:
 
 
 def file_list(path: str, options: SourceOptions) -> FileSource:
-    """Lines of one file name and at most one label, in any order: ``id1/a.wav``, ``id1 id1/a.wav``, ``a.jpg 3``."""
+    """Lines of one file name and at most one label, in any order: ``id1/a.wav``, ``id1 id1/a.wav``, ``a.jpg 3``.
+
+    Names are numbered; where all labels are numbers, they are kept.
+    """
     lines = _lines(path)
     if lines and all(len(line) == 5 and line[-1] in ("bonafide", "spoof") for line in lines.values()):
         return protocol(path, list(lines.values()), options)
@@ -78,7 +94,22 @@ def file_list(path: str, options: SourceOptions) -> FileSource:
             raise HotlapError(f"{path}:{number} has {has} label, line {first} has {had} label.",
                               "Give each line a label, or none.")  # fmt: skip
     root = options.root or _beside(path)
+    numbers = _numbers(path, labels)
+    if numbers:
+        return FileSource(root, named(root, names), {"label": numbers}, options)
     return _labelled(root, named(root, names), labels, options)
+
+
+def _numbers(path: str, labels: list[str]) -> Sequence[float]:
+    """Labels as the numbers that they are, floats where not all are whole; empty where one is a name."""
+    if all(_WHOLE.fullmatch(label) for label in labels):
+        spelt: dict[int, str] = {}
+        for label in labels:
+            if (other := spelt.setdefault(int(label), label)) != label:
+                raise HotlapError(f"{path} has the labels {other} and {label}: two names, or one number?",
+                                  "Write one number in one way, or add a letter to names.")  # fmt: skip
+        return [int(label) for label in labels]
+    return [float(label) for label in labels] if all(_REAL.fullmatch(label) for label in labels) else []
 
 
 def protocol(path: str, lines: list[list[str]], options: SourceOptions) -> FileSource:

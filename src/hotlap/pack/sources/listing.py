@@ -9,11 +9,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+from hotlap.pack.manifest import MANIFEST, WORK
 from hotlap.pack.sources.contract import reason
 from hotlap.pack.sources.read import NETWORK, fsspec_module, is_http, is_url
 from hotlap.records.errors import HotlapError
 
-__all__ = ["list_all", "list_folder", "list_top"]
+__all__ = ["list_all", "list_folder", "list_folders", "list_top"]
 
 
 def _names(folder: str, before: str, chain: frozenset[str]) -> Iterator[str]:
@@ -111,6 +112,23 @@ def _list_url(root: str) -> list[str]:
     except Exception as err:  # as in read_file
         raise _not_listed(root, err) from err
     return list(_below(base, found, root))
+
+
+def list_folders(root: str) -> list[str]:
+    """Names of the folders in ``root`` itself, empty ones too, sorted; hidden ones and packs left out."""
+    if is_url(root):
+        try:
+            system, base = fsspec_module().core.url_to_fs(root)
+            found = [path.rstrip("/") for path, is_folder in _entries(system, base) if is_folder]
+        except HotlapError:
+            raise
+        except Exception as err:  # as in read_file
+            raise _not_listed(root, err) from err
+        names = _below(base, found, root)
+    else:
+        folders = [path for path in Path(root).iterdir() if path.is_dir()]
+        names = {path.name for path in folders if not (path / MANIFEST).exists() and not (path / WORK).exists()}
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def list_all(root: str) -> list[str]:
