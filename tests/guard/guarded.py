@@ -38,15 +38,16 @@ class Run:
         line: tuple[str, UserLine] | None = None,
         load_s: float = 0.0,
         read_bytes: int = 0,
+        micro: int = 1,
         **phases: float,
     ) -> Run:
-        """Train on for so long. ``line``: where a phase is sampled; ``others``: cores that others take."""
+        """Train on for so long, ``micro`` micro-batches a step. ``line``: where a phase is sampled; ``others``: cores that others take."""
         until = self.builder.clock.now + round(seconds * 1e9)
         next_look = self.builder.clock.now + round(LOOK_S * 1e9)
         batches = 0
         while self.builder.clock.now < until:
             jitter = 1.0 + self.noise * self.random.gauss(0.0, 1.0)
-            self.builder.steps(1, **{k: max(0.0, v * jitter) for k, v in {**BASE, **phases}.items()})
+            self.builder.steps(1, micro=micro, **{k: max(0.0, v * jitter) for k, v in {**BASE, **phases}.items()})
             batches += 1
             if line is not None:
                 phase, at = line

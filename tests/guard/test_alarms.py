@@ -10,7 +10,7 @@ from guarded import BASE, Run
 from hotlap.diagnose.surroundings import Around
 from hotlap.guard.alarms import WINDOW_S
 from hotlap.records.causes import AROUND, CAUSES
-from hotlap.testing.timelines import UserLine
+from hotlap.testing.timelines import TimelineBuilder, UserLine
 
 LINE: UserLine = ("train.py", 48, "main", "x = prepare(x)")
 FOUND_S = 60.0
@@ -99,6 +99,28 @@ def test_a_drift_that_begins_in_the_quiet_time_and_stays_is_told_when_it_is_over
 def times(factor: float, **more: float) -> dict[str, float]:
     """A step of 0.2 s so many times as long."""
     return {**{phase: factor * seconds for phase, seconds in BASE.items()}, **more}
+
+
+@pytest.mark.parametrize("samples_known", [True, False])
+def test_steps_that_hold_more_are_no_drift_and_slower_ones_of_them_are(samples_known: bool) -> None:
+    """A larger batch by schedule, or more micro-batches to a step."""
+    batch = 32 if samples_known else 0
+    run = Run(builder=TimelineBuilder(batch=batch)).go(100.0)
+    run.builder._batch = 2 * batch
+    run.go(100.0, micro=2, **times(2.0))
+    assert not run.told
+    changed_at = run.builder.step_index
+    run.go(100.0, micro=2, **times(2.0, residual=0.16))
+    assert [(a.phase, a.at_step - changed_at) for a in run.told] == [("residual", pytest.approx(0, abs=4))]
+    assert (run.told[0].before_s, run.told[0].after_s) == pytest.approx((0.4, 0.54), rel=0.03)
+
+
+def test_a_batch_that_grows_bit_by_bit_is_no_growth() -> None:
+    run = Run(builder=TimelineBuilder(batch=32))
+    for k in range(24):
+        run.builder._batch = 32 + k
+        run.go(10.0, **times(1.0 + k / 32))
+    assert not run.told
 
 
 def test_a_drift_of_slow_steps_ends_too() -> None:

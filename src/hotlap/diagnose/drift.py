@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
@@ -16,6 +16,9 @@ from hotlap.records.findings import Drift, Where
 from hotlap.records.rows import Step
 
 __all__ = ["Grown", "drift_in", "find_drift", "grown_lines", "neighbours_since", "where_it_may_lie"]
+
+SAME_WORK_FRAC = 0.02
+"""Steps that hold more samples than others by less than this part are the same work: an epoch's last batch is smaller."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,36 @@ def drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | Non
     """A steady growth (also with a jump in it), or one change for the worse; None when the step time holds.
 
     Getting faster is warming up. Steps are blocked, and blocks averaged, so that a loader's bursts do not look like
-    change.
+    change. Steps that hold more than before may take longer: of those, the time of a sample is asked (of a micro-batch,
+    where samples are unknown), and told as that of a step with as many as the later ones hold.
     """
+    drift = _drift_in(rows, phases, policy)
+    work = "s" if all(row.s > 0 for row in rows) else "m"
+    if drift is None or any(getattr(row, work) <= 0 for row in rows):
+        return drift
+    before, after = (_per_step(side, work) for side in _sides(rows, drift))
+    if abs(after - before) <= SAME_WORK_FRAC * before:
+        return drift
+    found = _drift_in([replace(row, n=getattr(row, work)) for row in rows], phases, policy)
+    if found is None:
+        return None
+    held = _per_step(_sides(rows, found)[1], work)
+    return replace(found, before_s=held * found.before_s, after_s=held * found.after_s)
+
+
+def _sides(rows: list[Step], drift: Drift) -> tuple[list[Step], list[Step]]:
+    """Before and after a change; the first and the last third of a growth."""
+    if drift.growing:
+        third = max(1, len(rows) // 3)
+        return rows[:third], rows[-third:]
+    return [row for row in rows if row.i < drift.at_step], [row for row in rows if row.i >= drift.at_step]
+
+
+def _per_step(rows: list[Step], work: str) -> float:
+    return float(sum(getattr(row, work) for row in rows)) / sum(row.n for row in rows)
+
+
+def _drift_in(rows: list[Step], phases: list[str], policy: Policy) -> Drift | None:
     blocks = _blocks(rows, policy.max_blocks)
     if len(blocks) < policy.min_blocks:
         return None
