@@ -42,3 +42,26 @@ def test_from_a_line_of_the_training_loop_the_loop_is_found() -> None:
     assert b"for x, y in fetch_ahead(loader, depth=2):" in apply(source, "x.cuda()").after
     counted = source.replace("in loader:", "in range(9):")
     assert apply(counted, "x.cuda()").after == counted.encode() == apply(counted, "for x").after
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "model, loader = accelerator.prepare(model, loader)\nfor x, y in loader:\n    ",
+        "held = fabric.setup_dataloaders(loader)\nloader = held\nfor x, y in tqdm(loader):\n    ",
+        "loader = accelerator.prepare(loader)\nloader = skip_first_batches(loader, 3)\nfor x, y in loader:\n    ",
+        "for x, y in loader:\n    with accelerator.accumulate(model):\n        pass\n    ",
+    ],
+)
+def test_a_loader_that_a_library_prepared_is_left(how: str) -> None:
+    done = apply(f"import torch\nloader = DataLoader(d)\n{how}{BODY.format('    ')}")
+    assert done.after == done.before and "prepared by a library" in done.by_hand[0].text
+
+
+def test_a_prepared_loader_is_known_in_a_function_that_is_given_it() -> None:
+    source = (
+        f"import torch\ndef train(batches):\n    for x, y in batches:\n        {BODY.format('        ')}"
+        "loader = accelerator.{}(DataLoader(d))\ntrain(loader)\n"
+    )
+    assert "prepared by a library" in apply(source.format("prepare"), "for x").by_hand[0].text
+    assert b"fetch_ahead(batches" in apply(source.format("other"), "for x").after

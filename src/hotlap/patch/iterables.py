@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.changes import Changes
-from hotlap.patch.making import making
+from hotlap.patch.making import given, making
 from hotlap.patch.source import Source, Unwritable, dotted
 from hotlap.patch.training import trains
 from hotlap.records.edits import Edit
@@ -17,6 +17,7 @@ __all__ = ["replace_iterable"]
 
 _COUNTS = {"len", "range", "trange"}
 """Calls that give numbers, whatever is named in them."""
+_PREPARES = {"prepare", "prepare_data_loader", "setup_dataloaders"}
 
 
 def replace_iterable(source: Source, changes: Changes, edit: Edit) -> None:
@@ -27,8 +28,39 @@ def replace_iterable(source: Source, changes: Changes, edit: Edit) -> None:
     loop = _loop_of(source, statement, edit.line) if isinstance(statement, cst.SimpleStatementLine) else statement
     if not isinstance(loop, cst.For) or loop.asynchronous is not None or _only_counts(source, loop):
         raise Unwritable("the `for` that trains with it is not seen in this file")
+    _refuse_prepared(source, loop)
     if not source.code(loop.iter).startswith(edit.code.partition("{")[0]):
         changes.templates[loop].append(edit.code)
+
+
+def _refuse_prepared(source: Source, loop: cst.For) -> None:
+    """Unwritable where a library's loader tells it which batch is the last one: fetched ahead, it tells it too early,
+    and gradients that are accumulated are stepped with in the middle of a step."""
+    import libcst as cst
+
+    names, prepared = _gone_over(source, loop), _prepared(source)
+    function = source.function(loop)
+    given_names = {n for name in names for n, _ in given(source, name, function)} if function is not None else set()
+    accumulates = any((dotted(c.func) or "").endswith(".accumulate") for c in source.inside(loop, cst.Call))
+    if accumulates or (names | given_names) & prepared:
+        raise Unwritable(
+            "the loader was prepared by a library that is told which batch is the last, and a thread ahead would have it "
+            "told too early: give the DataLoader workers (num_workers)"
+        )
+
+
+def _prepared(source: Source) -> set[str]:
+    """Names that hold what Accelerate or Fabric made of a loader, also one of which it skips the first batches."""
+    import libcst as cst
+
+    found: set[str] = set()
+    for node in source.of_type(cst.Assign):
+        calls = source.inside(node.value, cst.Call)
+        last = {c.func.attr.value if isinstance(c.func, cst.Attribute) else dotted(c.func) for c in calls}
+        over = {dotted(n) for n in source.inside(node.value, cst.Name, cst.Attribute)}
+        if last & _PREPARES or (found & over and ("skip_first_batches" in last or not calls)):
+            found |= {dotted(n) or "" for t in node.targets for n in source.inside(t.target, cst.Name, cst.Attribute)}
+    return found - {"", "self"}
 
 
 def _loop_of(source: Source, statement: cst.SimpleStatementLine, line: int) -> cst.For | None:
