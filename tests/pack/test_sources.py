@@ -331,6 +331,23 @@ def test_recordio(tmp_path: Path, with_index: bool) -> None:
     assert np.array_equal(found.row(2)["image"], decode_image(jpeg(2)))
 
 
+def test_records_of_two_labels_and_an_image_are_all_kept(tmp_path: Path) -> None:
+    (tmp_path / "train.rec").write_bytes(b"".join(record([2.0, k + 0.5], jpeg(k)) for k in range(3)))
+    found = packed(str(tmp_path / "train.rec"), tmp_path / "p")
+    assert found.values("label").tolist() == [[2.0, 0.5], [2.0, 1.5], [2.0, 2.5]]
+
+
+def test_labels_of_records_are_of_one_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hotlap.pack.sources import recordio
+
+    (tmp_path / "age.rec").write_bytes(b"".join(record(30 + k / 2, jpeg(k)) for k in range(3)))
+    found = packed(str(tmp_path / "age.rec"), tmp_path / "p")
+    assert found.columns["label"].dtype == "float32" and found.values("label").tolist() == [30.0, 30.5, 31.0]
+    monkeypatch.setattr(recordio, "_PROBED", 1)
+    with pytest.raises(HotlapError, match=r"has the label 30\.5, others are whole numbers"):
+        packed(str(tmp_path / "age.rec"), tmp_path / "q")
+
+
 def test_parquet(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -20,6 +20,8 @@ _MAGIC = 0xCED7230A
 _HEADER = struct.Struct("<IfQQ")
 """Of a packed image: flag (number of labels when more than one), label, id, second id."""
 
+_PROBED = 1000
+"""Records over the whole file that tell whether labels are whole numbers."""
 _WITHOUT_INDEX = "Remove it: the records are found without."
 
 
@@ -42,12 +44,24 @@ class RecordSource:
         encoded = is_encoded(options, lambda i: self._record(i)[1], len(self._offsets))
         self._image = ImageReader(encoded, options)
         self.metadata |= self._image.metadata
+        self._are_whole = self._have_whole_labels()
 
     def _keep_samples(self) -> None:
         """Drop record 0 and the identity records it points to: they carry labels, no image."""
-        flag, label, _ = _parse(_read(self._path, self._offsets[0]))
-        if flag > 0 and len(label) == 2:
+        flag, label, content = _parse(_read(self._path, self._offsets[0]))
+        if flag > 0 and len(label) == 2 and not content:
             self._offsets = self._offsets[1 : int(label[0])]
+
+    def _have_whole_labels(self) -> bool:
+        """Whether each label is a class's number: a column has one type."""
+        for index in range(0, len(self), max(1, len(self) // _PROBED)):
+            try:
+                label = _parse(_read(self._path, self._offsets[index]))[1]
+            except BadRow:
+                continue
+            if len(label) == 1 and not _is_whole(label[0]):
+                return False
+        return True
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -63,7 +77,12 @@ class RecordSource:
 
     def row(self, index: int) -> dict[str, Any]:
         label, content = self._record(index)
-        value: Any = int(label[0]) if len(label) == 1 and label[0] == int(label[0]) else label.astype(np.float32)
+        value: Any = label.astype(np.float32)
+        if len(label) == 1 and self._are_whole and not _is_whole(label[0]):
+            what = f"the record at byte {self._offsets[index]} has the label {label[0]}, others are whole numbers."
+            raise BadRow(what, "If that is right, pack from files and a list (.txt), which keeps it.")
+        if len(label) == 1:
+            value = int(label[0]) if self._are_whole else value[0]
         return {**self._image(content), "label": value}
 
     def fingerprint(self) -> str:
@@ -118,6 +137,10 @@ def _read(path: str, at: int) -> bytes:
             if kind in (0, 3):  # whole, or the last piece
                 # a record is split where its data hold the magic number, which is left out
                 return struct.pack("<I", _MAGIC).join(pieces)
+
+
+def _is_whole(label: Any) -> bool:
+    return bool(np.isfinite(label) and label == np.floor(label))
 
 
 def _parse(record: bytes) -> tuple[int, np.ndarray[Any, Any], bytes]:
