@@ -80,6 +80,11 @@ def test_a_form_feed_ends_no_line() -> None:
     assert [p.text for p in lint_text("s.py", "\x0c\n" + HEAD + LOOP.format("gc.collect()"))] == ["gc.collect()"]
 
 
+def test_zeros_are_left_to_who_knows_whether_all_parameters_get_a_gradient() -> None:
+    (problem,) = lint_text("s.py", HEAD + LOOP.format("optimizer.zero_grad(set_to_none=False)"))
+    assert not problem.edits and "its momentum and weight decay" in problem.advice
+
+
 def test_another_cause_is_not_ignored() -> None:
     assert in_loop("total += loss.item()  # hotlap: ignore[gc-collect]") == ["sync"]
 

@@ -44,8 +44,8 @@ def _refuse_prepared(source: Source, loop: cst.For) -> None:
     accumulates = any((dotted(c.func) or "").endswith(".accumulate") for c in source.inside(loop, cst.Call))
     if accumulates or (names | given_names) & prepared:
         raise Unwritable(
-            "the loader was prepared by a library that is told which batch is the last, and a thread ahead would have it "
-            "told too early: give the DataLoader workers (num_workers)"
+            "the loader was prepared by a library that tells which batch is the last, and with a thread ahead it would "
+            "tell so too early: give the DataLoader workers (num_workers)"
         )
 
 

@@ -9,7 +9,8 @@ Runtime: zero_grad(set_to_none=False) of optimizers drops the gradients instead.
 before the optimizer's step has its zeros written after all, so that momentum and weight decay go on as before. Sparse
 gradients stay.
 
-Source: optimizer.zero_grad(set_to_none=True), the default.
+Source: optimizer.zero_grad(set_to_none=True), the default, by hand: a parameter that gets no gradient in a step is then
+passed over, its momentum and weight decay too.
 
 Risk: A script that reads a gradient between zero_grad and backward finds None there.
 """
@@ -121,6 +122,10 @@ def apply(target: Target, setting: Setting) -> None:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """A keyword of zero_grad."""
+    """Advice: whether each parameter gets a gradient in each step is not in the findings."""
     where = place(*finding.where)
-    return [Edit("set_keyword", where.file, where.line, target="zero_grad", keywords={"set_to_none": True})]
+    advice = (
+        "Leave set_to_none=False out of zero_grad where every parameter gets a gradient in each step: one without is "
+        "then passed over by the optimizer, where with zeros its momentum and weight decay go on."
+    )
+    return [Edit("advice", where.file, where.line, advice=advice)]

@@ -43,8 +43,8 @@ def find(script: Script, training: Training) -> Iterator[Problem]:
             yield problem(script, call, cause, message, advice, edits)
         kept = keyword(call, "set_to_none")
         if name.endswith(".zero_grad") and isinstance(kept, ast.Constant) and kept.value is False and not reads_grad:
-            edit = Edit("set_keyword", script.name, call.lineno, target="zero_grad", keywords={"set_to_none": True})
             yield problem(
                 script, call, "zero-grad", "set_to_none=False writes zeroes into every gradient, and adds to them.",
-                "Leave it out: gradients are let go by default.", [edit],
+                "Leave it out where every parameter gets a gradient in each step: one without is then passed over, "
+                "its momentum and weight decay too.",
             )  # fmt: skip

@@ -1,4 +1,4 @@
 def train(optimizer, loss):
-    optimizer.zero_grad(set_to_none=True)
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
