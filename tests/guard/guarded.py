@@ -41,7 +41,10 @@ class Run:
         micro: int = 1,
         **phases: float,
     ) -> Run:
-        """Train on for so long, ``micro`` micro-batches a step. ``line``: where a phase is sampled; ``others``: cores that others take."""
+        """Train on for so long, ``micro`` micro-batches a step.
+
+        ``line``: where a phase is sampled; ``others``: cores that others take.
+        """
         until = self.builder.clock.now + round(seconds * 1e9)
         next_look = self.builder.clock.now + round(LOOK_S * 1e9)
         batches = 0

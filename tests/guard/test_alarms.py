@@ -202,6 +202,29 @@ def test_the_machine_is_blamed_for_what_is_its_doing(
     assert cause in AROUND or cause in CAUSES
 
 
+ALL = ("forward", "backward", "optimizer", "residual")
+
+
+def adam(run: Run, parameters: int) -> Run:
+    """Such an optimizer has stepped for the first time."""
+    run.builder.setting("optimizer", **{"class": "AdamW", "tensors": 12, "parameters": parameters})
+    return run
+
+
+def test_another_model_in_the_same_process_is_a_new_beginning() -> None:
+    run = adam(Run(), 10_000).go(60.0, others=0.1)
+    adam(run, 90_000).go(90.0, others=0.1, **slower(1.6, *ALL))
+    assert not run.told
+    run.go(60.0, others=0.1).go(90.0, others=0.1, **slower(1.6, *ALL))
+    assert [a.cause for a in run.told] == ["drift"], "the two in turn: no word of the processor"
+
+
+def test_an_optimizer_that_is_made_anew_is_no_new_beginning() -> None:
+    run = adam(Run(), 10_000).go(60.0, others=0.1)
+    adam(run, 10_000).go(90.0, others=0.1, **slower(1.6, *ALL))
+    assert [a.cause for a in run.told] == ["throttling"]
+
+
 @pytest.mark.parametrize("grew", [("forward", "backward", "optimizer"), ("forward", "backward")])
 @pytest.mark.parametrize("others", [(0.1, 0.1), (0.1, 1.0)])
 def test_a_line_of_the_scripts_that_brings_most_of_it_is_told_though_the_rest_grew_too(

@@ -18,7 +18,7 @@ from hotlap.records.rows import Step
 __all__ = ["Grown", "drift_in", "find_drift", "grown_lines", "neighbours_since", "where_it_may_lie"]
 
 SAME_WORK_FRAC = 0.02
-"""Steps that hold more samples than others by less than this part are the same work: an epoch's last batch is smaller."""
+"""Steps whose samples differ by less than this part are the same work: an epoch's last batch is smaller."""
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,8 @@ class Sides:
     late: View
     split_ns: int
     around: Change
+    one_work: bool = True
+    """Whether the process has trained one thing only: another model may be as slow as a processor that is held back."""
 
 
 def sides(
@@ -105,10 +107,16 @@ def _machine(both: Sides, drift: Drift, growth: Growth) -> Named | None:
         cause = "held-back"
     elif not drift.growing and _neighbours(both, drift, growth):
         cause = "neighbour-load"
-    elif not drift.growing and growth.all_alike and drift.phase != "data_wait" and change.others_cores is not None:
+    elif not drift.growing and _processor(both, drift, growth):
         cause = "throttling"
     advice = _OF_MACHINE.get(cause)
     return None if advice is None else Named("throttling" if cause == "held-back" else cause, [], advice, evidence)
+
+
+def _processor(both: Sides, drift: Drift, growth: Growth) -> bool:
+    """Whether it is left to the processor: every phase got slower, and neither others nor another model did it."""
+    asked = both.one_work and both.around.others_cores is not None
+    return asked and growth.all_alike and drift.phase != "data_wait"
 
 
 def _neighbours(both: Sides, drift: Drift, growth: Growth) -> bool:

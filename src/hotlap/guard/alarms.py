@@ -43,6 +43,8 @@ QUIET_S = 300.0
 length drifts once per epoch, and a neighbour who comes and goes is told once. One that stays is told when the quiet is
 over."""
 MOST_QUIET_S = 3600.0
+OPTIMIZER_FACTS = ("class", "parameters", "tensors")
+"""What an optimizer is known by, of its setting row."""
 
 GUARD_POLICY = replace(DEFAULT, growth_frac=DEFAULT.drift_growth_frac)
 
@@ -73,6 +75,26 @@ class _Process:
     whole_s: float = 0.0
     validations: int = 0
     """Validations seen when their growth was last looked at; -1: it was told."""
+    optimizers: set[str] = field(default_factory=set)
+    """What the optimizers that have stepped are: kinds, not instances."""
+    one_work: bool = True
+    """No other kind of optimizer began after the first look."""
+
+    def begins_anew(self, timeline: Timeline) -> bool:
+        """Whether an optimizer of another kind has begun to step since the last look: another model, or other parts of
+        it, with a step time of its own. One that is made anew for each epoch is no other."""
+        seen = {
+            str(sorted((k, row.value.get(k)) for k in OPTIMIZER_FACTS))
+            for row in timeline.setting
+            if row.name == "optimizer"
+        }
+        new, first = seen - self.optimizers, not self.optimizers
+        self.optimizers |= seen
+        if first or not new:
+            return False
+        last = timeline.step[-1]
+        self.current, self.start_ns, self.whole_s, self.one_work = None, last.t + last.w, 0.0, False
+        return True
 
 
 class Alarms:
@@ -104,6 +126,8 @@ class Alarms:
         news = News()
         rows = timeline.step
         if len(rows) < self._policy.min_blocks:
+            return news
+        if self._of.begins_anew(timeline):
             return news
         phases = phase_names(timeline.header.phases)
         self._see_the_end(rows, phases, news)
@@ -141,7 +165,8 @@ class Alarms:
     def _name(self, timeline: Timeline, drift: Drift, start_ns: int, around: list[Around]) -> Named:
         if self._prepare is not None:
             self._prepare(timeline)
-        return name_cause(sides(timeline, drift, start_ns, self._machine, around, self._policy), drift)
+        both = sides(timeline, drift, start_ns, self._machine, around, self._policy)
+        return name_cause(replace(both, one_work=self._of.one_work), drift)
 
     def _tell(self, rows: list[Step], drift: Drift, named: Named, news: News) -> None:
         alarm, end = _alarm(rows, drift, named), rows[-1].t + rows[-1].w
