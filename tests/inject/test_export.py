@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -247,8 +248,12 @@ def test_a_thread_carries_them_over(ours: Ours, monkeypatch: pytest.MonkeyPatch)
     until = time.monotonic() + 10
     while not takes.given and time.monotonic() < until:
         time.sleep(0.01)
-    ours.exporter.stop()
     thread = ours.exporter._thread
+    assert thread in threading.enumerate()
+    for other in threading.enumerate():
+        if other is not threading.main_thread():
+            other.join()  # as a script does at its end, before Hotlap's own
+    ours.exporter.stop()
     assert takes.given == 1 and thread is not None and not thread.is_alive()
 
 
@@ -274,6 +279,12 @@ def test_what_the_guard_hands_over(tmp_path: Path) -> None:
         "hotlap/step_s": 0.5, "hotlap/data_wait_s": 0.1, "hotlap/memory_bytes/script": 10.0, "hotlap/drift": 0.0,
         "hotlap/drifts": 0.0, "hotlap/phase_frac/forward": 0.5, "hotlap/phase_frac/data_wait": 0.2,
     }  # fmt: skip
+    (tmp_path / NAME).unlink()
+    now[0] = 30.0
+    out.write(status, 5, [])
+    assert not (tmp_path / NAME).exists(), "no step since"
+    out.write(replace(status, steps=8), 5, [])
+    assert (tmp_path / NAME).exists()
 
 
 SCRIPT = """

@@ -22,10 +22,10 @@ for _ in range(2):
 """
 
 
-def printed(tmp_path: Path, source: str, *, offline: bool = True) -> list[str]:
+def printed(tmp_path: Path, source: str, *, offline: bool = True, step: str = STEP) -> list[str]:
     script, timelines = tmp_path / "train.py", tmp_path / "timelines"
     timelines.mkdir(parents=True)
-    script.write_text(STEP + source)
+    script.write_text(step + source)
     env = door.environment(Call(timeline_dir=str(timelines), mode="trial", offline=offline))
     done = subprocess.run(
         [sys.executable, str(script)], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=100
@@ -70,6 +70,38 @@ def test_mlflow_in_a_file_of_the_users_stays_what_it_is(tmp_path: Path, monkeypa
     assert printed(tmp_path / "unset", source) == ["None"]
 
 
+@pytest.mark.parametrize("step", [STEP, ""], ids=["after torch", "no torch"])
+def test_addresses_that_the_script_puts_into_its_environment(tmp_path: Path, step: str) -> None:
+    pytest.importorskip("mlflow")
+    source = """
+import os
+os.environ["MLFLOW_TRACKING_URI"] = os.environ["MLFLOW_REGISTRY_URI"] = "http://127.0.0.1:9/"
+import mlflow
+print(mlflow.get_tracking_uri(), mlflow.MlflowClient().tracking_uri, mlflow.get_registry_uri())
+"""
+    assert printed(tmp_path, source, step=step) == ["file:/tmp/hotlap-mlruns"] * 3
+
+
+@pytest.mark.parametrize("step", [STEP, ""], ids=["after torch", "no torch"])
+def test_wandb_by_variable(tmp_path: Path, step: str) -> None:
+    pytest.importorskip("wandb")
+    source = """
+import os
+import wandb
+for mode in ("online", "disabled"):
+    os.environ["WANDB_MODE"] = mode
+    run = wandb.init(project="p", dir=os.getcwd())
+    print(run.settings.mode)
+    run.finish()
+"""
+    assert printed(tmp_path, source, step=step) == ["offline", "disabled"]
+
+
+def test_a_version_with_other_names_is_imported_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "wandb.py").write_text("started = True")
+    assert printed(tmp_path, "import wandb\nprint(wandb.started)") == ["True"]
+
+
 def test_models_are_not_pushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("huggingface_hub")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
@@ -79,8 +111,9 @@ print(create_repo("me/model", exist_ok=True).repo_id, HfApi().create_repo(repo_i
 print(upload_file(path_or_fileobj=b"", path_in_repo="x", repo_id="me/model").oid)
 job = HfApi().upload_folder(repo_id="me/model", folder_path=".", run_as_future=True)
 print(job.done(), job.result().oid)
+print(HfApi().preupload_lfs_files("me/model", additions=[]))
 """
-    assert printed(tmp_path, source) == ["me/model", "model", "0" * 40, "True", "0" * 40]
+    assert printed(tmp_path, source) == ["me/model", "model", "0" * 40, "True", "0" * 40, "None"]
 
 
 def test_outside_trials_nothing_is_replaced(tmp_path: Path) -> None:

@@ -92,6 +92,20 @@ def test_exec_is_not_killed_by_the_timer(watched: Any) -> None:
     assert out.strip() == "alive"
 
 
+def test_waiting_for_a_signal_waits_for_the_scripts_own(watched: Any) -> None:
+    _, out = watched("""
+    import signal, threading
+    model = net(); opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(5): model(torch.ones(2, 4)).mean().backward(); opt.step()
+    came = []
+    signal.signal(signal.SIGTERM, lambda *_: came.append("SIGTERM"))
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+    signal.pause()
+    print(came)
+    """)
+    assert out.strip() == "['SIGTERM']"
+
+
 def test_a_forked_rank_tells_what_was_changed_before_the_fork(watched: Any) -> None:
     """A switch of the whole process (flushing denormals) is set once, where torch is imported."""
     timeline, _ = watched("""

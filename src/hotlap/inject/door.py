@@ -45,8 +45,9 @@ def environment(call: Call, base: Mapping[str, str] | None = None) -> dict[str, 
         env.update(OFFLINE)
         if (base or os.environ).get("WANDB_MODE") == "disabled":  # as the user has it: quieter than offline
             env["WANDB_MODE"] = "disabled"
-        if is_remote(env.get("MLFLOW_TRACKING_URI", "")):
-            env["MLFLOW_TRACKING_URI"] = MLFLOW_HERE
+        for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"):
+            if is_remote(env.get(name, "")):
+                env[name] = MLFLOW_HERE
     known = levers()
     for move in call.moves:
         env.update(known[move.lever].environment(move.setting))

@@ -36,6 +36,21 @@ _KNOWN: tuple[tuple[tuple[str, ...], Make], ...] = (
 )
 
 
+class _Carrier(threading.Thread):
+    """A script that joins all threads (``threading.enumerate()``) does not wait for this one, which ends after it.
+
+    It has to be a Thread to be found: trackers ask for the current one, and an unknown one becomes a dummy that raises
+    when it is joined.
+    """
+
+    def join(self, timeout: float | None = None) -> None:
+        """Return at once."""
+
+    def wait(self, timeout_s: float) -> None:
+        """What ``join`` otherwise is."""
+        super().join(timeout_s)
+
+
 class _Told(Protocol):
     """What the export says in the timeline."""
 
@@ -53,7 +68,7 @@ class Exporter:
         self._read_ns = 0
         self._pid = 0
         self._enough = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: _Carrier | None = None
         for modules, make in _KNOWN:
             for module in modules:
                 callback = functools.partial(self._imported, make)
@@ -72,7 +87,7 @@ class Exporter:
             return
         self._pid, self._read_ns = os.getpid(), 0
         self._enough = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(self._enough,), name="hotlap-export", daemon=True)
+        self._thread = _Carrier(target=self._run, args=(self._enough,), name="hotlap-export", daemon=True)
         self._thread.start()
 
     def _run(self, enough: threading.Event) -> None:
@@ -119,7 +134,7 @@ class Exporter:
         """At the end of the process: let what is being handed over arrive, and say how often that was."""
         self._enough.set()
         if self._thread is not None and self._pid == os.getpid() and self._thread is not threading.current_thread():
-            self._thread.join(END_S)
+            self._thread.wait(END_S)
         for tracker in self._trackers:
             if tracker.given:
                 self._tell(tracker.name, "applied", tracker.given)

@@ -124,7 +124,7 @@ def attach_call(call: Call) -> Guest:
     if call.seed_offset or call.mode == "trial":
         offset_seeds(call.seed_offset, guest.undo, on_import)
     if call.offline:
-        stay_offline(guest.undo, on_import)
+        stay_offline(on_import)
     if call.replay_batches and call.mode == "trial":
         replay_indices(call.replay_batches, guest.points)
     for what in call.ablate:
@@ -132,7 +132,7 @@ def attach_call(call: Call) -> Guest:
     guest.pull_levers()
     atexit.register(guest.end)
     if call.host_pid:
-        end_with(call.host_pid, call.host_where)
+        end_with(call.host_pid, call.host_where, call.timeline_dir)
     return guest
 
 

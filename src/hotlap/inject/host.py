@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 from _thread import start_new_thread
 from pathlib import Path
 
-__all__ = ["CHECK_S", "end_with", "whereabouts"]
+__all__ = ["CHECK_S", "end_with", "let_go", "whereabouts"]
 
 CHECK_S = 1.0
 """How often a guest looks."""
+_LET_GO = "let-go"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -24,9 +26,20 @@ def whereabouts() -> str:
         return ""
 
 
-def end_with(pid: int, where: str) -> None:
-    """End this process when ``pid``, which lives ``where``, is gone. Of a process elsewhere (another node of a cluster,
-    another container) nothing can be seen, and nothing follows."""
+def let_go(timelines: str) -> None:
+    """The command has come to its own end: what it left running on purpose outlives Hotlap, as it outlives the command.
+
+    Without a place for the mark such a process ends with Hotlap.
+    """
+    with contextlib.suppress(OSError):
+        (Path(timelines) / _LET_GO).touch()
+
+
+def end_with(pid: int, where: str, timelines: str) -> None:
+    """End this process when ``pid``, which lives ``where``, is gone without having let go (:func:`let_go`).
+
+    Of a process elsewhere (another node of a cluster, another container) nothing can be seen, and nothing follows.
+    """
     if where != whereabouts():
         return
 
@@ -36,6 +49,8 @@ def end_with(pid: int, where: str) -> None:
             try:
                 os.kill(pid, 0)
             except ProcessLookupError:
+                if (Path(timelines) / _LET_GO).exists():
+                    return
                 os.kill(os.getpid(), signal.SIGKILL)
             except PermissionError:  # it lives, under another user
                 continue

@@ -12,6 +12,7 @@ import sys
 from threading import get_ident
 from typing import Any
 
+from hotlap.probe.c_functions import as_unbound
 from hotlap.probe.context import Context
 from hotlap.probe.recorder import Recorder
 from hotlap.probe.sites import Place, Sites, counted_whole
@@ -43,7 +44,8 @@ def install(ctx: Context, sites: Sites) -> None:
     collector = _Collector(ctx.rec)
     _hear_of_full_collections(ctx, sites)
     compiling = ctx.torch.compiler.is_dynamo_compiling
-    ctx.undo.replace(gc, "collect", counted_whole(ctx.rec, sites, gc.collect, "gc", "collect", compiling))
+    collect = counted_whole(ctx.rec, sites, gc.collect, "gc", "collect", compiling)
+    ctx.undo.replace(gc, "collect", as_unbound(gc.collect, collect))
     cuda = ctx.torch.cuda
     timed = counted_whole(ctx.rec, sites, cuda.empty_cache, "memory", "empty_cache", compiling)
     if vars(cuda.memory).get("empty_cache") is cuda.empty_cache:  # the same function under two names

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from hotlap.probe.c_functions import as_unbound
 from hotlap.probe.context import Context
 from hotlap.probe.recorder import LOGGING
 from hotlap.probe.sites import Sites, counted
@@ -54,4 +55,5 @@ def _on_import(ctx: Context, sites: Sites, owner: str, names: tuple[str, ...], m
 
 
 def _watched(ctx: Context, sites: Sites, original: Callable[..., Any], op: str) -> Callable[..., Any]:
-    return counted(ctx.rec, sites, original, "logging", op, LOGGING, ctx.torch.compiler.is_dynamo_compiling)
+    compiling = ctx.torch.compiler.is_dynamo_compiling
+    return as_unbound(original, counted(ctx.rec, sites, original, "logging", op, LOGGING, compiling))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
+from hotlap.probe.c_functions import as_unbound
 from hotlap.probe.context import Context
 from hotlap.probe.load_time import MeterHolder
 from hotlap.probe.own_frames import strip
@@ -77,4 +78,4 @@ def _timed(original: Callable[..., Any], holder: MeterHolder, reading: set[int])
             strip(err)
             raise
 
-    return read
+    return as_unbound(original, read)

@@ -170,7 +170,8 @@ class StackSampler:
             self._emit(Hits(now, every_ns, hits))
 
     def install(self, undo: Undo) -> None:
-        """Watch for the script taking the signal or the timer, and for ``exec``, which a running timer would kill."""
+        """Watch for the script taking the signal or the timer, and for what a running timer would end: what an ``exec``
+        starts, and ``signal.pause``."""
         original_signal, original_timer, alarm = signal.signal, signal.setitimer, signal.alarm
 
         def taken(why: str = "the script took SIGALRM or the real interval timer") -> None:
@@ -209,7 +210,9 @@ class StackSampler:
         undo.replace(signal, "alarm", watched_alarm)
         undo.replace(signal, "set_wakeup_fd", watched_wakeup)
         for name in ("execv", "execve"):
-            undo.replace(os, name, self._before_exec(getattr(os, name)))
+            undo.replace(os, name, self._unarmed(getattr(os, name)))
+        if hasattr(signal, "pause"):  # any signal ends it, ours too
+            undo.replace(signal, "pause", self._unarmed(signal.pause))
         undo.add(self.disarm)
 
     def _taken(self, why: str) -> None:
@@ -228,16 +231,18 @@ class StackSampler:
             if armed:
                 self.arm()
 
-    def _before_exec(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _unarmed(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A call during which no signal comes from here."""
+
         @functools.wraps(original)
-        def execute(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             holder = StackSampler.holder
             if holder is not None:
                 holder.disarm()
             try:
                 return original(*args, **kwargs)
-            finally:  # only reached when it failed
+            finally:  # an exec is only followed by anything when it failed
                 if holder is not None:
                     holder.arm()
 
-        return execute
+        return call

@@ -22,6 +22,7 @@ def install(ctx: Context, sites: Sites) -> None:
     for name in METHODS:
         original = getattr(tensor, name)
         ours = counted(rec, sites, original, "sync", name.strip("_"), SYNC, compiling)
+        ours.__module__, ours.__qualname__ = "torch", f"Tensor.{name}"  # where pickle finds it; a C method has neither
         let_through(ctx, original, ours)
         ctx.undo.replace(tensor, name, ours)
     cuda = ctx.torch.cuda

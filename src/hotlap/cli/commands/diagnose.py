@@ -20,7 +20,7 @@ from hotlap.diagnose.diagnose import diagnose
 from hotlap.diagnose.surroundings import Around
 from hotlap.guard.look_around import looking_around
 from hotlap.inject import door
-from hotlap.inject.host import whereabouts
+from hotlap.inject.host import let_go, whereabouts
 from hotlap.inject.run_script import check_command, run_script
 from hotlap.lap.baseline import script_name
 from hotlap.lap.options import Options
@@ -117,7 +117,9 @@ def _watch(command: list[str], folder: RunFolder) -> tuple[int, list[Around]]:
         cores=os.cpu_count() or 1,
     )
     with looking_around() as (started, around):
-        return run_script(command, door.environment(call), started), around
+        code = run_script(command, door.environment(call), started)
+    let_go(call.timeline_dir)
+    return code, around
 
 
 def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int, around: Sequence[Around]) -> Findings:

@@ -1,6 +1,7 @@
 """Runs in every Python process below ``hotlap … -- CMD``: it stands first on PYTHONPATH.
 
-It chains to the user's own sitecustomize, hides its folder from ``sys.path`` and waits for ``import torch``.
+It chains to the user's own sitecustomize, hides its folder from ``sys.path`` and waits for ``import torch``; a trial's
+trackers are kept offline whether torch comes or not.
 A failure in here must never reach the script: it is kept in the run folder.
 """
 
@@ -31,6 +32,7 @@ def _wait_for_torch() -> None:
     if "HOTLAP_CALL" not in os.environ:
         return
     import importlib.util
+    import json
 
     root = os.path.dirname(os.path.dirname(_HERE))
     if "hotlap" not in sys.modules:  # the script's environment may not have Hotlap, or another version of it
@@ -49,6 +51,12 @@ def _wait_for_torch() -> None:
         attach_from_environment()
 
     on_import("torch", attach)
+    with open(os.environ["HOTLAP_CALL"]) as call:
+        offline = json.load(call).get("offline", False)
+    if offline:
+        from hotlap.inject.offline import stay_offline
+
+        stay_offline(on_import)
 
 
 try:
