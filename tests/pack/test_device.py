@@ -52,7 +52,7 @@ def test_the_device_is_that_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> No
 def test_images_put_back_into_their_places_are_pinned_as_buffers_are(
     make: Make, pin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [{"image": np.full((3, 4, 4), k, np.uint8)} for k in range(12)]
+    rows = [{"image": np.full((3, 4, 5), k, np.uint8)} for k in range(12)]
     loader = Loader(make(rows), 6, {"image": Image((4, 4), at="center", flip=0.5)}, Tuples([[0, 1], [2, 3], [4, 5]]))
     asked: list[bool] = []
     plain = torch.empty_like
@@ -69,7 +69,7 @@ def test_images_put_back_into_their_places_are_pinned_as_buffers_are(
 
 @pytest.mark.gpu
 def test_mirrored_pairs_are_pinned(make: Make) -> None:
-    rows = [{"image": np.full((3, 4, 4), k, np.uint8)} for k in range(12)]
+    rows = [{"image": np.full((3, 4, 5), k, np.uint8)} for k in range(12)]
     view = {"image": Image((4, 4), at="center", flip=0.5, dtype=torch.uint8)}
     loader = Loader(make(rows), 6, view, Tuples([[0, 1], [2, 3], [4, 5]]), "cuda")
     (batch,) = [loader._maker.make(0, 0)[0]]

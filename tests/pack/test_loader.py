@@ -34,6 +34,7 @@ from hotlap.pack import (
 from hotlap.pack import loader as loader_module
 from hotlap.pack.placement import Placement
 from hotlap.pack.threads import one_thread
+from hotlap.pack.ways import default_views
 from hotlap.records.errors import HotlapError
 
 Make = Callable[..., Pack]
@@ -86,6 +87,14 @@ def test_normalisation(make: Make, layout: str, mean: Any, std: Any) -> None:
     shift, scale = (torch.tensor(0.0 if v is None else v).reshape(-1, 1, 1) for v in (mean, std))
     wanted = (torch.from_numpy(np.stack([r["image"] for r in rows])).float() - shift) / scale
     assert torch.allclose(batch["image"], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(20, 17, 2), (2, 20, 17), (20, 17, 5), (3, 20, 4)])
+def test_channels_that_the_shape_does_not_tell(make: Make, shape: tuple[int, ...]) -> None:
+    pack = make([{"image": np.zeros(shape, np.uint8)}])
+    with pytest.raises(HotlapError, match=rf"rows of shape \({shape[0]}, .*could be them\. Read it as stored"):
+        Loader(pack, 1, {"image": Image(flip=0.5)})
+    assert default_views(pack, None, None) == {"image": None}
 
 
 def test_centre_and_mask_together(make: Make) -> None:

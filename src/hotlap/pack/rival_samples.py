@@ -93,7 +93,7 @@ def _images(view: Image, column: Column, values: list[Any], draws: Draws, mirror
         values = [_pixels(content) for content in values]
     elif len(column.shape) == 2:
         values = [plane[None] for plane in values]
-    together = encoded or is_interleaved(values[0].shape)
+    together = encoded or is_interleaved(column.name, column.shape)
     sizes = np.array([value.shape[:2] if together else value.shape[1:] for value in values])
     crop = view.crop or (int(sizes[0, 0]), int(sizes[0, 1]))
     free = sizes - crop

@@ -22,6 +22,7 @@ from hotlap.pack.rival_ways import rivals_here
 from hotlap.pack.settings import LoaderSettings
 from hotlap.pack.views.clip import Clip
 from hotlap.pack.views.contract import View
+from hotlap.pack.views.convert import tells_channels
 from hotlap.pack.views.image import Image
 from hotlap.pack.views.plain import Whole
 from hotlap.pack.way import Batch, FirstRows, Reading, Views, Way, endless, said, worker_ways
@@ -67,8 +68,8 @@ def default_views(pack: Pack, crop: tuple[int, int] | None, clip: int | None) ->
     """A training's usual reading: crops of images, clips of recordings, everything else as stored."""
     views: dict[str, View | None] = {}
     for name, column in pack.columns.items():
-        is_image = column.dtype == "uint8" and len(column.shape) == 3 and column.kind == "tensor"
-        if is_image or (crop is not None and column.kind == "bytes"):
+        is_array = column.dtype == "uint8" and len(column.shape) == 3 and column.kind == "tensor"
+        if (is_array and tells_channels(column.shape)) or (crop is not None and column.kind == "bytes"):
             views[name] = Image(crop, flip=0.5)
         elif clip is not None and column.kind == "ragged" and not column.shape:
             views[name] = Clip(clip)

@@ -15,10 +15,12 @@ from hotlap.records.errors import HotlapError
 if TYPE_CHECKING:
     from hotlap.pack.views.image import Image
 
-__all__ = ["BLOCK", "Convert", "blocks", "is_interleaved"]
+__all__ = ["BLOCK", "Convert", "blocks", "is_interleaved", "tells_channels"]
 
 BLOCK = 4
 """Images converted at once: 4 of 112x112 are 150 KB of bytes and 600 KB of floats, which a second-level cache holds."""
+
+_CHANNELS = (1, 3, 4)
 
 
 def blocks(flipped: int, end: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:
@@ -26,9 +28,25 @@ def blocks(flipped: int, end: int, size: int = BLOCK) -> Iterator[tuple[int, int
     return itertools.pairwise([*range(0, flipped, size), *range(flipped, end, size), end])
 
 
-def is_interleaved(shape: Sequence[int]) -> bool:
-    """Whether rows of this shape are [height, width, channel] rather than planes."""
-    return shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4)
+def tells_channels(shape: Sequence[int]) -> bool:
+    """Whether either the first or the last of three sizes can be that of the channels."""
+    return (shape[0] in _CHANNELS) != (shape[2] in _CHANNELS)
+
+
+def is_interleaved(name: str, shape: Sequence[int]) -> bool:
+    """Whether rows of this shape are [height, width, channel] rather than planes, or a single plane [height, width].
+
+    HotlapError where it does not tell: width taken for channels, mirroring would swap these.
+    """
+    if len(shape) == 2:
+        return False
+    if not tells_channels(shape):
+        which = "both" if shape[0] in _CHANNELS else "neither"
+        raise HotlapError(
+            f"Column {name!r} has rows of shape {tuple(shape)}: images have 1, 3 or 4 channels, first or last, and "
+            f"here {which} could be them.", f"Read it as stored ({{{name!r}: None}}), and crop and mirror on the device.",
+        )  # fmt: skip
+    return shape[2] in _CHANNELS
 
 
 class Convert:

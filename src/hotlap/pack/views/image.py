@@ -86,8 +86,8 @@ class _RawImages:
                 f"Column {name!r} is {column.kind} of {column.dtype} {column.shape}: not images of uint8 and one size."
             )
         self._view, self._pack, self._name, self._batch = view, pack, name, batch
+        self._interleaved = is_interleaved(name, column.shape)
         shape = column.shape if len(column.shape) == 3 else (1, *column.shape)
-        self._interleaved = is_interleaved(shape)
         self._channels, self._height, self._width = (shape[2], *shape[:2]) if self._interleaved else shape
         crop = view.crop or (self._height, self._width)
         if not (0 < crop[0] <= self._height and 0 < crop[1] <= self._width):
