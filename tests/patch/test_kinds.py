@@ -133,6 +133,40 @@ def test_a_form_feed_ends_no_line() -> None:
     assert "fused" in text(apply("import torch\x0c\n\nopt = Adam(ps)\n", edit, expected="opt = Adam(ps)"))
 
 
+BRANCHES = """\
+import torch
+from other import optim
+if args.opt == "adam":
+    optimizer = torch.optim.Adam(ps)
+elif args.opt == "own":
+    optimizer = optim.SGD(ps)
+else:
+    optimizer = torch.optim.RMSprop(ps)
+for x in data:
+    optimizer.step()
+"""
+
+
+def test_each_branch_gets_the_keyword_that_its_optimizer_takes() -> None:
+    def edit(word: str) -> Edit:
+        return Edit("set_keyword", "s.py", 10, target="optimizer", keywords={word: True})
+
+    fused = BRANCHES.replace("Adam(ps)", "Adam(ps, fused=True)")
+    assert text(apply(BRANCHES, edit("fused"))) == fused
+    assert text(apply(BRANCHES, edit("foreach"))) == fused.replace("fused", "foreach").replace(
+        "RMSprop(ps)", "RMSprop(ps, foreach=True)"
+    )
+    done = apply(BRANCHES.replace("torch.optim.Adam", "torch.optim.Rprop"), edit("fused"))
+    assert done.after == done.before and "Rprop is not known to take fused" in done.by_hand[0].text
+
+
+@pytest.mark.parametrize("head", ["if a:\n    pass\nelse:", "try:\n    pass\nexcept E:", "try:\n    pass\nfinally:"])
+def test_a_compound_statement_is_its_head_alone(head: str) -> None:
+    edit = Edit("set_keyword", "s.py", 1, target="DataLoader", keywords={"num_workers": 2})
+    done = apply(f"{head}\n    loader = DataLoader(data)\n", edit)
+    assert done.after == done.before and "no call of DataLoader is seen there" in done.by_hand[0].text
+
+
 def test_a_validation_function_is_decorated_and_a_training_one_is_not() -> None:
     source = """\
     import torch

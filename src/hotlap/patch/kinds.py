@@ -11,12 +11,12 @@ from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor, stands_alone
 from hotlap.patch.iterables import replace_iterable
 from hotlap.patch.keywords import by_position, meant_calls, refuse_stale_workers
-from hotlap.patch.making import class_shows, making
+from hotlap.patch.making import assigned, class_shows, making
 from hotlap.patch.no_graph import check_frozen, check_function, check_validation, lends_a_model
-from hotlap.patch.readers import reader_calls
+from hotlap.patch.readers import full_name, full_names, reader_calls
 from hotlap.patch.saves import save_calls
 from hotlap.patch.source import Source, Unwritable, dotted
-from hotlap.patch.training import OPTIMIZERS, trains
+from hotlap.patch.training import FUSED, OPTIMIZERS, trains
 from hotlap.records.edits import Edit
 
 if TYPE_CHECKING:
@@ -43,12 +43,28 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
 
 
 def _optimizers(source: Source, edit: Edit) -> list[cst.Call]:
+    """The calls that make the optimizer, in each branch that does, as far as torch's of that kind takes the keyword."""
     import libcst as cst
 
-    found = []
-    for _, statement in making(source, edit.line, "optimizer"):
-        found += [c for c in source.calls(statement) if (dotted(c.func) or "").rpartition(".")[2] in OPTIMIZERS]
-    assert all(isinstance(c, cst.Call) for c in found)
+    known = full_names(source)
+    own_classes = {c.name.value for c in source.of_type(cst.ClassDef)}
+    takes = FUSED if "fused" in edit.keywords else OPTIMIZERS
+    found: list[cst.Call] = []
+    others: list[str] = []
+    for name, statement in making(source, edit.line, "optimizer"):
+        for call in source.inside(statement, cst.Call):
+            full = full_name(call, known)
+            last, own = full.rpartition(".")[2], source.statement_of(call)
+            if last not in OPTIMIZERS or own is None or (assigned(own) or [""])[0] != name:
+                continue
+            other = full.rpartition(".")[0] and full != dotted(call.func)  # imported
+            of_torch = full.startswith("torch.") or not (other or full in own_classes)
+            if last in takes and of_torch:
+                found.append(call)
+            else:
+                others.append(full)
+    if others and not found:
+        raise Unwritable(f"{others[0]} is not known to take {', '.join(edit.keywords)}")
     return found
 
 

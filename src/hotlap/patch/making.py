@@ -11,7 +11,7 @@ from hotlap.patch.source import Source, Unwritable, dotted
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["class_shows", "given", "making"]
+__all__ = ["assigned", "class_shows", "given", "making"]
 
 _FAR = 4
 """Functions through which a model is followed back to where it is made."""
@@ -23,7 +23,7 @@ def making(source: Source, line: int, what: str = "model") -> list[tuple[str, cs
 
     statement = source.statement(line)
     if isinstance(statement, cst.SimpleStatementLine):
-        made = _assigned(statement)
+        made = assigned(statement)
         if made is not None and not any(dotted(c.func) in model_names(source) for c in source.calls(statement)):
             name, value = made
             if isinstance(value, cst.Call) and _constructs(source, value):
@@ -44,7 +44,7 @@ def _made(source: Source, name: str, user: cst.CSTNode) -> tuple[str, cst.BaseSt
 
     made, user = _made_for(source, name, user)
     statement: cst.BaseStatement = made
-    assigned = _assigned(made)
+    named = assigned(made)
     for parent in source.parents(made):
         if isinstance(parent, cst.FunctionDef | cst.For | cst.While | cst.With | cst.ClassDef):
             break
@@ -52,7 +52,7 @@ def _made(source: Source, name: str, user: cst.CSTNode) -> tuple[str, cst.BaseSt
             if any(p is parent for p in source.parents(user)):
                 break
             statement = parent
-    return (assigned[0] if assigned is not None else name), statement
+    return (named[0] if named is not None else name), statement
 
 
 def _constructs(source: Source, call: cst.Call) -> bool:
@@ -72,7 +72,7 @@ def _innermost(call: cst.Call) -> cst.Call:
     return call
 
 
-def _assigned(statement: cst.SimpleStatementLine) -> tuple[str, Any] | None:
+def assigned(statement: cst.SimpleStatementLine) -> tuple[str, Any] | None:
     """(name, value) of ``name = value``."""
     import libcst as cst
 
@@ -97,8 +97,8 @@ def _made_for(source: Source, name: str, user: cst.CSTNode, depth: int = 0) -> t
     found: cst.SimpleStatementLine | None = None
     statement: cst.SimpleStatementLine
     for statement in source.of_type(cst.SimpleStatementLine):
-        assigned = _assigned(statement)
-        if assigned is None or assigned[0] != name or dotted(assigned[1]) == "None":
+        named = assigned(statement)
+        if named is None or named[0] != name or dotted(named[1]) == "None":
             continue
         if own:
             here = around is None or any(p is around for p in source.parents(statement))
@@ -118,8 +118,8 @@ def _made_for(source: Source, name: str, user: cst.CSTNode, depth: int = 0) -> t
                 raise Unwritable(f"{function.name.value} is given several models")
             return _made_for(source, first, call, depth + 1)
         for statement in source.of_type(cst.SimpleStatementLine):
-            assigned = _assigned(statement)
-            if assigned is not None and assigned[0] == name and source.function(statement) is None:
+            named = assigned(statement)
+            if named is not None and named[0] == name and source.function(statement) is None:
                 _refuse_unsure(source, name, statement, user)
                 return statement, user
     raise Unwritable(f"where {name} is made is not seen in this file")
@@ -170,10 +170,10 @@ def class_shows(source: Source, statement: cst.BaseStatement, word: str) -> bool
     import libcst as cst
 
     classes = {c.name.value: source.code(c) for c in source.of_type(cst.ClassDef)}
-    assigned = _assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else None
-    if assigned is None or not isinstance(assigned[1], cst.Call):
+    named = assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else None
+    if named is None or not isinstance(named[1], cst.Call):
         return True
-    todo, seen = [dotted(_innermost(assigned[1]).func) or ""], set()
+    todo, seen = [dotted(_innermost(named[1]).func) or ""], set()
     if todo[0] not in classes:
         return True
     while todo:

@@ -142,9 +142,14 @@ class Source:
         """Calls within, by place (outer before inner where both start there). Of a compound statement: its head's."""
         import libcst as cst
 
-        body = getattr(node, "body", None) if isinstance(node, cst.BaseCompoundStatement) else None
+        parts = (
+            ("body", "orelse", "finalbody", "handlers", "cases") if isinstance(node, cst.BaseCompoundStatement) else ()
+        )
+        left: list[Any] = []
+        for part in (getattr(node, name, None) for name in parts):
+            left += part if isinstance(part, list | tuple) else [part]
         found: list[cst.Call] = self.inside(node, cst.Call)
-        return [c for c in found if body is None or not any(p is body for p in self.parents(c))]
+        return [c for c in found if not any(p is one for p in self.parents(c) for one in left)]
 
     def function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
         """The function around the node (the node's own, if it is one)."""

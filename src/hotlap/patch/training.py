@@ -11,11 +11,13 @@ from hotlap.patch.source import Source, dotted
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["OPTIMIZERS", "trains"]
+__all__ = ["FUSED", "OPTIMIZERS", "trains"]
 
 OPTIMIZERS = {
     "Adam", "AdamW", "SGD", "Adagrad", "NAdam", "RAdam", "RMSprop", "Rprop", "Adamax", "ASGD", "Adadelta"
 }  # fmt: skip
+FUSED = {"Adam", "AdamW", "SGD", "Adagrad"}
+"""Those of torch's that take ``fused``."""
 _TRAINING = re.compile(r"(^|\.|_)(backward|fit|train\w*|step|autograd\.grad)$")
 _OPTIMIZER = re.compile(r"(^|\.|_)optim\w*$|(^|\.|_)opt$")
 _ONLY_LOOKS = re.compile(r"save|load|prepare|checkpoint|print|log|len|getattr|str")
