@@ -89,6 +89,18 @@ def test_normalisation(make: Make, layout: str, mean: Any, std: Any) -> None:
     assert torch.allclose(batch["image"], wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("layout", ["nchw", "channels_last"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_normalised_numbers_are_rounded_once(make: Make, layout: str, dtype: torch.dtype) -> None:
+    pack = make(pictures(9))
+    views = [Image(mean=(123.0, 117.0, 104.0), std=(58.0, 57.0, 56.0), layout=layout, dtype=kind)
+             for kind in (torch.float32, dtype)]  # fmt: skip
+    whole, half = (next(iter(Loader(pack, 9, {"image": view}, Sequential())))["image"] for view in views)
+    error = (half.double() - whole.double()).abs()
+    ulp = torch.finfo(dtype).eps * whole.double().abs()
+    assert half.dtype == dtype and (error <= ulp / 2 + 1e-6).all()
+
+
 @pytest.mark.parametrize("shape", [(20, 17, 2), (2, 20, 17), (20, 17, 5), (3, 20, 4)])
 def test_channels_that_the_shape_does_not_tell(make: Make, shape: tuple[int, ...]) -> None:
     pack = make([{"image": np.zeros(shape, np.uint8)}])

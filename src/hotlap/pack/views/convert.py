@@ -44,8 +44,9 @@ def is_interleaved(name: str, shape: Sequence[int]) -> bool:
         which = "both" if shape[0] in _CHANNELS else "neither"
         raise HotlapError(
             f"Column {name!r} has rows of shape {tuple(shape)}: images have 1, 3 or 4 channels, first or last, and "
-            f"here {which} could be them.", f"Read it as stored ({{{name!r}: None}}), and crop and mirror on the device.",
-        )  # fmt: skip
+            f"here {which} could be them.",
+            f"Read it as stored ({{{name!r}: None}}), and crop and mirror on the device.",
+        )
     return shape[2] in _CHANNELS
 
 
@@ -94,7 +95,16 @@ class Convert:
         return self._dtype == torch.uint8 and interleaved == self._last
 
     def block(self, pixels: torch.Tensor, out: torch.Tensor) -> None:
-        """``pixels`` [n, channel, height, width] of uint8 into ``out``."""
+        """``pixels`` [n, channel, height, width] of uint8 into ``out``; what is computed is rounded once."""
+        if self._scale is not None and self._dtype != torch.float32:
+            kept = torch.channels_last if self._last else torch.contiguous_format
+            exact = torch.empty(out.shape, dtype=torch.float32, memory_format=kept)
+            self._fill(pixels, exact)
+            out.copy_(exact)
+        else:
+            self._fill(pixels, out)
+
+    def _fill(self, pixels: torch.Tensor, out: torch.Tensor) -> None:
         if self._last and pixels.is_contiguous() and self._channels > 1:
             for channel in range(self._channels):  # a strided copy per channel is 2.5x a general permutation
                 out[:, channel].copy_(pixels[:, channel])
