@@ -84,6 +84,24 @@ def test_with_closed_streams_the_script_runs_and_finds_them_closed(closed: list[
     assert (done.returncode, done.stdout) == (9, ""), done.stderr
 
 
+INTERRUPTED = """
+import os, signal, sys
+print("go", flush=True)
+os.killpg(0, signal.SIGINT)  # as a terminal does
+"""
+
+
+@pytest.mark.parametrize(("before", "times"), [("", 1), ("signal.signal(signal.SIGINT, signal.SIG_IGN)", 3)])
+def test_ctrl_c_ends_a_shells_loop_where_it_ends_the_script(before: str, times: int, here: Path) -> None:
+    (here / "script.py").write_text(INTERRUPTED.replace("print", f"{before}\nprint"))
+    one = f'"{sys.executable}" -m hotlap run --no-guard -- "{sys.executable}" script.py'
+    done = subprocess.run(
+        ["bash", "-c", f"for n in 1 2 3; do {one}; done"],
+        cwd=here, timeout=120, capture_output=True, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["go"] * times, done.stderr
+
+
 def test_an_interruption_while_a_command_is_imported_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

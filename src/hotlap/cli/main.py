@@ -11,19 +11,18 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, ModuleType
 
 from hotlap import __version__
 from hotlap.cli import commands
+from hotlap.inject.run_script import Signalled
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 
 __all__ = ["build_parser", "main", "split_command"]
 
-EXIT_INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
-EXIT_TERMINATED = 143
-"""128 + SIGTERM."""
+EXIT_INTERRUPTED = Signalled(128 + signal.SIGINT)
+EXIT_TERMINATED = Signalled(128 + signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
@@ -103,10 +102,18 @@ def _heeding_sigterm() -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
+    """Run a command and return its exit code. Of a Ctrl-C the program dies, as the script would: else a shell's loop of
+    trainings would go on with the next."""
     _open_closed_streams()
     with _heeding_sigterm():
-        return _main(arguments)
+        code = _main(arguments)
+    if arguments is None and isinstance(code, Signalled) and code.number == signal.SIGINT and os.name == "posix":
+        with suppress(OSError, ValueError):  # closed, or its reader has gone
+            sys.stdout.flush()
+            sys.stderr.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    return code
 
 
 def _main(arguments: Sequence[str] | None) -> int:
@@ -122,7 +129,8 @@ def _main(arguments: Sequence[str] | None) -> int:
             what = f"`hotlap {args.command}` takes no command after `--`."
             raise HotlapError(what, "Leave `--` and what follows it away.", EXIT_USAGE)
         args.script = theirs or []
-        return int(args.execute(args))
+        code: int = args.execute(args)
+        return code
     except HotlapError as err:
         print(f"hotlap: {err.what}", file=sys.stderr)
         if err.hint:

@@ -15,7 +15,7 @@ from types import FrameType
 
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 
-__all__ = ["check_command", "module_of", "run_script", "script_of"]
+__all__ = ["Signalled", "check_command", "module_of", "run_script", "script_of"]
 
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
@@ -30,6 +30,16 @@ PASSED_ON = _those_here("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 THE_TERMINALS = _those_here("SIGINT", "SIGQUIT")
 """Ctrl-C and Ctrl-\\: the terminal sends these to the script itself. One that was sent to Hotlap alone looks the same
 from here as one sent to both, and passing that on would interrupt the script twice."""
+
+
+class Signalled(int):
+    """The exit code of what a signal ended: 128 + its number, as shells have it. Of a script that exits with such a
+    number by itself it is a plain int."""
+
+    @property
+    def number(self) -> int:
+        """The signal's."""
+        return int(self) - 128
 
 
 def check_command(command: Sequence[str]) -> list[str]:
@@ -124,7 +134,7 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-    return code if code >= 0 else 128 - code
+    return code if code >= 0 else Signalled(128 - code)
 
 
 def _started(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
