@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import subprocess
+import sys
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -106,3 +109,50 @@ def test_a_state_of_values_is_written_beside(tmp_path: Path, monkeypatch: pytest
     join_all()
     assert here == [False]
     assert torch.load(tmp_path / "a.pt", weights_only=False)["args"].out == tmp_path
+
+
+@pytest.mark.parametrize(("more", "status"), [("", 120), ("save_later(state, 'b.pt')", 1)])
+def test_a_last_checkpoint_that_is_not_written_is_told_by_the_status(more: str, status: int, tmp_path: Path) -> None:
+    source = f"""\
+import atexit
+import os
+import time
+import torch
+
+atexit.register(print, "all else is done", flush=True)
+os.mkdir("a.pt.part") if os.environ.get("BLOCKED") else None
+state = {{"w": torch.ones(2)}}
+save_later(state, "a.pt")
+print("trained")
+while {bool(more)} and not _failed:
+    time.sleep(0.01)
+{more}
+"""
+    (tmp_path / "s.py").write_text(add_helpers(source, "s.py"))
+
+    def run(**env: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "s.py"], cwd=tmp_path, env={**os.environ, **env}, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert done.stdout == "trained\nall else is done\n"
+        return done.returncode, done.stderr
+
+    if not more:
+        assert run() == (0, "") and torch.load(tmp_path / "a.pt")["w"].tolist() == [1, 1]
+    ended, told = run(BLOCKED="1")
+    assert ended == status and "Error" in told and ("a checkpoint was not written" in told) == (not more)
+
+
+def test_half_a_file_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(state: object, path: str) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    later.save_later({"w": torch.ones(2)}, tmp_path / "a.pt")
+    join_all()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(OSError, match="No space left"):
+        later.save_later({"w": torch.ones(2)}, tmp_path / "a.pt")

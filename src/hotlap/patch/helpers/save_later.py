@@ -1,7 +1,10 @@
 """Checkpoints written by a thread beside training."""
 
+import atexit as _atexit
+import contextlib as _contextlib
 import copy as _copy
 import os as _os
+import sys as _sys
 import threading as _threading
 import time as _time
 from typing import Any
@@ -29,7 +32,8 @@ def save_later(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
     """Like torch.save, but only copies the state and returns: a thread writes it, under another name first.
 
     Of saves to one path that come faster than that, the newest is written, once a second at most. Raises what went
-    wrong with an earlier one. Python waits for the thread at exit. What is more than tensors, arrays, numbers and text
+    wrong with an earlier one; where no save follows, the script ends with status 120. Python waits for the thread at
+    exit. What is more than tensors, arrays, numbers and text
     in dicts, lists and the like, and what cannot be copied, is written before this returns.
     """
     if _failed:
@@ -104,6 +108,7 @@ def _layout(tensor: Any) -> Any:
 
 
 def _write_all() -> None:
+    part = ""
     try:
         while True:
             with _changed:
@@ -115,15 +120,43 @@ def _write_all() -> None:
             for event in made:
                 event.synchronize()
             begun = _time.monotonic()
-            torch.save(state, f"{name}.part", *args, **kwargs)
-            _os.replace(f"{name}.part", name)
+            part = f"{name}.part"
+            torch.save(state, part, *args, **kwargs)
+            _os.replace(part, name)
             _keep_spare(state)
             if name in _waiting:  # it will be written again: leave the cores to training for a while
                 _time.sleep(min(9 * (_time.monotonic() - begun), 1.0))
     except Exception as err:
+        with _contextlib.suppress(OSError):
+            _os.remove(part)
         with _changed:
             _failed.append(err)
             _waiting.clear()
             _writers.clear()
             _changed.notify_all()
         raise
+
+
+class UnsavedOutput:
+    """Standard output whose last flush fails: Python then ends with status 120, once all else is done."""
+
+    closed = False
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def flush(self) -> None:
+        """And say why, at the very end."""
+        if self.real is not None and not self.real.closed:
+            self.real.flush()
+        if _sys.is_finalizing():
+            raise OSError("a checkpoint was not written (see above); the exit status is 120")
+
+
+@_atexit.register
+def _tell_of_unsaved() -> None:
+    if _failed:
+        _sys.stdout = UnsavedOutput(_sys.stdout)
