@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import tarfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,22 @@ def overwritten(content: bytes, at: int, new: bytes) -> bytes:
     return content[:at] + new + content[at + len(new) :]
 
 
+def png16(colours: int, channels: int) -> bytes:
+    """A PNG of 16 bits a channel, which Pillow reads and does not write."""
+    line = b"\0" + (np.arange(8 * channels) * 1000).astype(">u2").tobytes()
+    head = struct.pack(">IIBBBBB", 8, 8, 16, colours, 0, 0, 0)
+    chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(line * 8)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(c)) + k + c + struct.pack(">I", zlib.crc32(k + c)) for k, c in chunks
+    )
+
+
+def bmp16() -> bytes:
+    """A BMP of 5, 6 and 5 bits a channel."""
+    head = struct.pack("<IiiHHIIiiIIIII", 40, 8, 8, 1, 16, 3, 128, 0, 0, 0, 0, 0xF800, 0x7E0, 0x1F)
+    return b"BM" + struct.pack("<IHHI", 14 + len(head) + 128, 0, 0, 14 + len(head)) + head + bytes(128)
+
+
 NOISE = np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8)
 GREY = (np.arange(64, dtype=np.uint16) * 1000).reshape(8, 8)
 
@@ -48,12 +65,21 @@ GREY = (np.arange(64, dtype=np.uint16) * 1000).reshape(8, 8)
     (saved(GREY, "TIFF"), r"more than 8 bits \(mode I;16\)"),
     (saved(GREY.astype(np.int32), "TIFF"), r"more than 8 bits \(mode I\)"),
     (saved(GREY.astype(np.float32), "TIFF"), r"more than 8 bits \(mode F\)"),
+    (png16(2, 3), r"more than 8 bits \(mode RGB;16B\)"),
+    (png16(4, 2), r"more than 8 bits \(mode LA;16B\)"),
+    (png16(6, 4), r"more than 8 bits \(mode RGBA;16B\)"),
+    (b"P6 8 8 1023\n" + bytes(8 * 8 * 6), r"more than 8 bits \(mode RGB up to 1023\)"),
     (b"not an image", r"cannot identify image file\)$"),
 ])  # fmt: skip
 def test_images_that_would_be_packed_wrong(content: bytes, message: str) -> None:
     for read in (check_image, decode_image, lambda found: decode_image(found, (16, 16))):
         with pytest.raises(BadRow, match=message):
             read(content)
+
+
+@pytest.mark.parametrize("content", [bmp16(), b"P6 8 8 100\n" + bytes(8 * 8 * 3)])
+def test_images_of_less_than_8_bits(content: bytes) -> None:
+    assert decode_image(content).shape == (3, 8, 8)
 
 
 def test_what_leaves_a_jpeg_whole_is_let_pass() -> None:

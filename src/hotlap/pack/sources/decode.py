@@ -75,9 +75,9 @@ def decode_image(content: bytes, size: tuple[int, int] | None = None, palettes: 
     if array is not None and size in (None, array.shape[:2]):
         return np.ascontiguousarray(array.transpose(2, 0, 1))
     image = _open(content) if array is None else _pil().fromarray(array)
-    if image.mode in ("I", "F") or image.mode.startswith("I;"):
+    if deep := _deep_mode(image):
         wanted = "Convert it to 8 bits first: which of its values are black and white is yours to say."
-        raise BadRow(f"an image of more than 8 bits (mode {image.mode}).", wanted)
+        raise BadRow(f"an image of more than 8 bits (mode {deep}).", wanted)
     if image.mode in ("P", "PA") and not palettes:
         wanted = "Save it as grey (mode L) with the numbers as they are, or as RGB."
         raise BadRow(f"an image with a palette (mode {image.mode}): colours, or the numbers of a mask?", wanted)
@@ -88,6 +88,22 @@ def decode_image(content: bytes, size: tuple[int, int] | None = None, palettes: 
     except Exception as err:  # as above: a truncated file is an OSError, SyntaxError, struct.error …
         raise BadRow(f"damaged image ({_said(err)})") from err
     return np.ascontiguousarray(np.asarray(rgb).transpose(2, 0, 1))
+
+
+def _deep_mode(image: Any) -> str:
+    """What Pillow calls an image of more than 8 bits a channel; empty of others.
+
+    Of colours it drops the lower bits while it decodes: the mode is that of 8 bits, and the file's own is told apart.
+    """
+    if image.mode in ("I", "F") or image.mode.startswith("I;"):
+        return str(image.mode)
+    for codec, _, _, args in getattr(image, "tile", ()):
+        raw, *rest = args if isinstance(args, tuple) else (args,)
+        if ";16" in str(raw) and not str(raw).startswith("BGR"):  # a pixel of those has 16 bits in all
+            return str(raw)
+        if codec.startswith("ppm") and rest and rest[0] > 255:
+            return f"{raw} up to {rest[0]}"
+    return ""
 
 
 def check_image(content: bytes) -> None:
