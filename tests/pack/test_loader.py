@@ -109,6 +109,11 @@ def test_channels_that_the_shape_does_not_tell(make: Make, shape: tuple[int, ...
     assert default_views(pack, None, None) == {"image": None}
 
 
+def test_devices_that_batches_are_not_copied_to(make: Make) -> None:
+    with pytest.raises(HotlapError, match=r"Loader\(device='mps'\): .* batch\[name\]\.to\('mps'\)"):
+        Loader(make(pictures(1)), 1, device="mps")
+
+
 def test_centre_and_mask_together(make: Make) -> None:
     rows = [{**r, "mask": r["image"][:1]} for r in pictures(12)]
     pack = make(rows)

@@ -7,8 +7,18 @@ from typing import Any
 import torch
 
 from hotlap.pack.ring import Slot
+from hotlap.records.errors import HotlapError
 
-__all__ = ["DeviceCopy"]
+__all__ = ["DeviceCopy", "known_device"]
+
+
+def known_device(device: str | torch.device) -> torch.device:
+    """HotlapError where batches cannot be brought to ``device``."""
+    found = torch.device(device)
+    if found.type not in ("cpu", "cuda"):
+        raise HotlapError(f"Loader(device={str(device)!r}): batches lie on the CPU or on CUDA.",
+                          f"Leave it out, and move what you need: batch[name].to({str(device)!r}).")  # fmt: skip
+    return found
 
 
 class DeviceCopy:

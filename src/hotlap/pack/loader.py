@@ -17,7 +17,7 @@ import torch
 
 from hotlap.pack import kernel
 from hotlap.pack.batches import BatchMaker
-from hotlap.pack.device import DeviceCopy
+from hotlap.pack.device import DeviceCopy, known_device
 from hotlap.pack.order.contract import Order, mark_of
 from hotlap.pack.order.plain import Shuffle
 from hotlap.pack.placement import Placement
@@ -61,7 +61,7 @@ class Loader:
     views       column -> how to read it (:class:`Image`, :class:`Clip`, :class:`Padded`, …); other columns are left
                 out, except that without ``views`` every column comes as stored, and that ``{"label": None}`` means that
     order       :class:`Shuffle` (default), :class:`Sequential`, :class:`BlockShuffle`, or a sampler
-    device      where batches are to lie; on CUDA they are copied ahead on a stream of their own
+    device      where batches are to lie: the CPU, or CUDA, to which they are copied ahead on a stream of their own
     drop_last   leave out an incomplete last batch
 
     Each batch also holds ``row``, the numbers of its rows. ``state_dict`` and ``load_state_dict`` resume in the middle
@@ -77,7 +77,7 @@ class Loader:
         self.settings = settings or LoaderSettings()
         self._check()
         asked: Mapping[str, View | None] = views if views is not None else dict.fromkeys(self.pack.columns)
-        where = torch.device(device)
+        where = known_device(device)
         self._order = order or Shuffle(seed=self.settings.seed)
         self._order_mark = mark_of(self._order)
         self._maker = BatchMaker(self.pack, batch_size, {name: view or Whole() for name, view in asked.items()},
