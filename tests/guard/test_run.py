@@ -18,6 +18,7 @@ import pytest
 from guarded import Run, write_timeline
 
 from hotlap.cli.commands import run as run_command
+from hotlap.cli.guarding import shown
 from hotlap.cli.main import build_parser, main
 from hotlap.guard import export
 from hotlap.guard.guard import Guard, Wishes
@@ -177,6 +178,22 @@ def test_status_of_a_run() -> None:
         "step 100 · 160 samples/s, 50 % of the roof · forward 50 %, backward 50 % · 1.0 GiB · 60.0 s left · "
         "slower: storage-read"
     )
+
+
+def test_a_script_that_makes_no_step_has_no_pace() -> None:
+    timeline = TimelineBuilder().steps(100, forward=0.1, backward=0.1).build()
+    end = timeline.step[-1].t + timeline.step[-1].w
+    lately = read_status(timeline, 3200, Earlier(steps=400), ALARM, 1, end + 20 * 10**9)
+    assert lately.step_s is not None and lately.last_step_age_s == pytest.approx(20.0)
+    silent = read_status(timeline, 3200, Earlier(steps=400), ALARM, 1, end + 100 * 10**9)
+    assert (silent.step_s, silent.samples_per_s, silent.phases, silent.left_s) == (None, None, {}, None)
+    assert (silent.steps, silent.samples, silent.drift) == (100, 3200, ALARM)
+    text = exposition(silent, "train.py")
+    assert 'hotlap_last_step_age_seconds{script="train.py"} 100.0' in text and "hotlap_step_seconds" not in text
+    assert status_line(shown(silent, "train.py")).startswith("step 100 · no step for 1 min 40 s")
+    slow = TimelineBuilder().steps(20, forward=50.0).build()
+    end = slow.step[-1].t + slow.step[-1].w
+    assert read_status(slow, 0, Earlier(), now_ns=end + 150 * 10**9).step_s == pytest.approx(50.0), "slow steps"
 
 
 def test_exposition_is_what_prometheus_reads() -> None:

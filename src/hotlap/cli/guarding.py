@@ -79,6 +79,7 @@ def shown(status: Status, script: str, ended: str = "") -> Shown:
         roof_share=status.roof_share, phases=status.phases, rss_bytes=status.rss_bytes,
         children_rss_bytes=status.children_rss_bytes, device_bytes=status.device_bytes, device=status.device,
         train_s=status.train_s, left_s=status.left_s, drift=status.drift, ended=ended,
+        silent_s=status.last_step_age_s if status.step_s is None else None,
     )  # fmt: skip
 
 

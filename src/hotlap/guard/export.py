@@ -47,12 +47,13 @@ class Export:
         self._path = folder / NAME
         self._clock = clock
         self._due_s = 0.0
+        self._written: tuple[int, int] | None = None
 
     def write(self, status: Status, pid: int, drifts: list[str]) -> None:
-        """Write how it goes now, at most every :data:`EVERY_S`. Raises HotlapError when the disk refuses."""
-        now = self._clock()
-        if not status.steps or now < self._due_s:
+        """Write how it goes now, at most every :data:`EVERY_S`, after new steps. HotlapError: the disk refuses."""
+        now, made = self._clock(), (pid, status.steps)
+        if not status.steps or made == self._written or now < self._due_s:
             return
         # not synced to the disk: that can make the script's own writes wait, and the file is worthless after a crash
         write_atomic(self._path, dumps(Figures(pid, status.steps, series(status), drifts)), durable=False)
-        self._due_s = now + EVERY_S
+        self._due_s, self._written = now + EVERY_S, made

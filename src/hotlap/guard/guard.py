@@ -150,8 +150,9 @@ class Guard:
                 self._alarms.follow(self._pid)
             self._tell(timeline)
         self.status = read_status(
-            timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms)
-        )
+            timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms),
+            time.monotonic_ns(),
+        )  # fmt: skip
         self._seen = self.status if self.status.steps else self._seen
         if (self._alarms.alarms, self._alarms.current) != (self._written.alarms, self._written.current):
             self._keep()

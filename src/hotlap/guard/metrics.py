@@ -40,6 +40,7 @@ def exposition(status: Status, script: str) -> str:
         _family("train_seconds_total", "counter", "Seconds from the first step on.", [(own, status.train_s)]),
         _family("step_seconds", "gauge", "Mean seconds per step lately.", [(own, status.step_s)]),
         _family("samples_per_second", "gauge", "Throughput lately.", [(own, status.samples_per_s)]),
+        _family("last_step_age_seconds", "gauge", "Seconds since the last step.", [(own, status.last_step_age_s)]),
         _family("roof_ratio", "gauge", "Throughput over the measured roof.", [(own, status.roof_share)]),
         _family("phase_seconds", "gauge", "Mean seconds per step lately, by phase.", phases),
         _family("memory_bytes", "gauge", "Resident memory; reserved memory of the device.", memory),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hotlap.diagnose.phases import measured_steps, phase_names, phase_ns
 from hotlap.records.findings import Roof
@@ -17,6 +17,9 @@ RECENT_S = 30.0
 """What is called lately."""
 LEAST_STEPS = 8
 """Slow steps: the last seconds hold at least so many."""
+SILENT_ROWS = 4.0
+"""Rows of steps (one each, or several short ones) that there was time for since the last one, from which on the script
+hangs or pauses for long: what was its pace is no news."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Status:
-    """Now. None: not measured."""
+    """Now. None: not measured, or no longer so: a script that makes no step has no pace."""
 
     steps: int = 0
     samples: int = 0
@@ -49,6 +52,8 @@ class Status:
     device: str = ""
     left_s: float | None = None
     """Until the last step, when their number is known and the pace stays."""
+    last_step_age_s: float | None = None
+    """Since the last step that was written down, where it was asked for."""
     drift: Alarm | None = None
     """The drift that goes on."""
     drifts: int = 0
@@ -58,9 +63,13 @@ class Status:
 
 
 def read_status(
-    timeline: Timeline | None, samples: int, earlier: Earlier, drift: Alarm | None = None, drifts: int = 0
-) -> Status:
-    """The numbers of a timeline that is being written; ``samples`` so far are counted by the reader."""
+    timeline: Timeline | None, samples: int, earlier: Earlier, drift: Alarm | None = None, drifts: int = 0,
+    now_ns: int | None = None,
+) -> Status:  # fmt: skip
+    """The numbers of a timeline that is being written; ``samples`` so far are counted by the reader.
+
+    ``now_ns``: the timeline's own clock, ``time.monotonic_ns()`` on its machine; None: how it went at its last step.
+    """
     if timeline is None or not timeline.step:
         return Status()
     rows = timeline.step
@@ -74,13 +83,17 @@ def read_status(
     per_s = seen / wall_s if seen and wall_s > 0 else None
     tick = timeline.tick[-1] if timeline.tick else None
     left = max(0, earlier.steps - done) * step_s if earlier.steps is not None and earlier.steps > done else None
-    return Status(
+    age_s = None if now_ns is None else max(0, now_ns - end) / 1e9
+    status = Status(
         steps=done, samples=samples, train_s=(end - rows[0].t) / 1e9, step_s=step_s, samples_per_s=per_s,
         roof_share=_roof_share(earlier.roof, per_s, step_s), phases=_phases(timeline, recent),
         rss_bytes=tick.rss_bytes if tick else None, children_rss_bytes=tick.children_rss_bytes if tick else None,
         device_bytes=tick.device_bytes if tick else None, device=timeline.device, left_s=left, drift=drift,
-        drifts=drifts,
+        drifts=drifts, last_step_age_s=age_s,
     )  # fmt: skip
+    if age_s is None or age_s <= max(RECENT_S, SILENT_ROWS * wall_s / len(recent)):
+        return status
+    return replace(status, step_s=None, samples_per_s=None, roof_share=None, phases={}, left_s=None)
 
 
 def _roof_share(roof: Roof | None, per_s: float | None, step_s: float) -> float | None:

@@ -34,6 +34,8 @@ class Shown:
     device: str = ""
     train_s: float = 0.0
     left_s: float | None = None
+    silent_s: float | None = None
+    """Since the last step, where the next one has been due for long."""
     drift: Alarm | None = None
     ended: str = ""
     """How the run ended; empty while it goes on."""
@@ -48,6 +50,12 @@ def _memory(shown: Shown) -> str:
     return text + (f", {units.bytes_(shown.device_bytes)} on the device" if shown.device_bytes else "")
 
 
+def _pace(shown: Shown) -> str:
+    if shown.silent_s is not None:
+        return f"no step for {units.seconds(shown.silent_s)}"
+    return pace_text(shown.samples_per_s, shown.step_s, shown.roof_share)
+
+
 def _left(shown: Shown) -> str:
     return f"{units.seconds(shown.left_s)} left" if shown.left_s is not None else ""
 
@@ -56,7 +64,7 @@ def status_line(shown: Shown) -> str:
     """``step 1,200 · 212 samples/s, 34 % of the roof · backward 45 %, … · 1.2 GiB · 12 min 3 s left``."""
     parts = [
         f"step {units.count(shown.steps)}",
-        pace_text(shown.samples_per_s, shown.step_s, shown.roof_share),
+        _pace(shown),
         phases_text(shown.phases, shown.step_s),
         _memory(shown),
         _left(shown),
@@ -71,7 +79,7 @@ def panel(shown: Shown, folder: str = "") -> Group:
     head.append(f"  step {units.count(shown.steps)}", "not bold")
     if shown.device:
         head.append(f" · {words.clean(shown.device)}", "not bold dim")
-    pace = Text(f" {pace_text(shown.samples_per_s, shown.step_s, shown.roof_share)}")
+    pace = Text(f" {_pace(shown)}")
     if shown.step_s is not None:
         pace.append(f" · {units.seconds(shown.step_s)} a step")
     rest = " · ".join(p for p in (_memory(shown), f"{units.seconds(shown.train_s)} so far", _left(shown)) if p)
