@@ -190,7 +190,7 @@ def test_a_script_that_makes_no_step_has_no_pace() -> None:
     assert (silent.steps, silent.samples, silent.drift) == (100, 3200, ALARM)
     text = exposition(silent, "train.py")
     assert 'hotlap_last_step_age_seconds{script="train.py"} 100.0' in text and "hotlap_step_seconds" not in text
-    assert status_line(shown(silent, "train.py")).startswith("step 100 · no step for 1 min 40 s")
+    assert status_line(shown(silent, "train.py")).startswith("step 100 · no step for 100 s")
     slow = TimelineBuilder().steps(20, forward=50.0).build()
     end = slow.step[-1].t + slow.step[-1].w
     assert read_status(slow, 0, Earlier(), now_ns=end + 150 * 10**9).step_s == pytest.approx(50.0), "slow steps"
