@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import numpy
@@ -52,6 +53,19 @@ def test_a_save_that_failed_in_the_background_reaches_the_script(tmp_path: Path)
         hook(full, ({}, tmp_path / "b.pt"), {})
     assert "a.pt" in caught.value.__notes__[0]
     assert "failed" not in marks.states and points.around_save, "the lever has done no wrong"
+
+
+def test_a_class_that_keeps_a_replaced_function_in_c_gets_no_method(tmp_path: Path) -> None:
+    target, library = made(tmp_path)[0], ModuleType("library")
+    library.read = len  # type: ignore[attr-defined]
+    target.replace(library, "read", lambda *args: args)
+
+    class Reads:
+        of = library.read
+
+    assert Reads().of("a") == ("a",)
+    target.undo.undo_all()
+    assert library.read is len
 
 
 def test_a_step_is_wrapped_by_every_lever_that_asks_for_it(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def _guarded(replace: Callable[[ModuleType], None], module: ModuleType) -> None:
     try:
         replace(module)
     except Exception as err:
-        why = f"{type(err).__name__}: {err}"
-        print(f"hotlap: {module.__name__} is kept offline by its environment alone ({why}).", file=sys.stderr)
+        why = f"{type(err).__name__}: {err}"  # into the trial's own log
+        sys.stderr.write(f"hotlap: {module.__name__} is kept offline by its environment alone ({why}).\n")
 
 
 def _wandb(module: Any) -> None:

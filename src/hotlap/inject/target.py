@@ -11,6 +11,7 @@ from hotlap.inject.identities import Identities
 from hotlap.inject.met_inside import LOOKS, frozen_inside
 from hotlap.inject.on_import import on_import
 from hotlap.lever.script_errors import is_the_scripts
+from hotlap.probe.c_functions import as_unbound
 from hotlap.probe.hook_points import HookPoints
 from hotlap.probe.module_walk import parameters_of
 from hotlap.probe.undo import Undo
@@ -45,7 +46,6 @@ class GuestTarget:
         self._why = ""
 
     # --- the contract ---
-
     def changed(self, count: int = 1) -> None:
         """Count changes that did not go through :meth:`replace`."""
         self.changes += count
@@ -63,7 +63,7 @@ class GuestTarget:
             values[name] = new
             self.undo.add(lambda: values.__setitem__(name, old))
         else:
-            self.undo.replace(owner, name, new)
+            self.undo.replace(owner, name, as_unbound(getattr(owner, name, None), new))
         self.changed()
 
     def on_import(self, module: str, callback: Callable[[ModuleType], None]) -> None:

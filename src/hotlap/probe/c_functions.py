@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 __all__ = ["as_unbound"]
@@ -16,9 +15,9 @@ class _Unbound(staticmethod):  # type: ignore[type-arg]
         return str(self.__qualname__)
 
 
-def as_unbound(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+def as_unbound(original: object, ours: Any) -> Any:
     """``ours``, such that ``class Trainer: log = print`` goes on working where ``original`` is a C function.
 
     Functions in Python bind as methods, and then get the instance as their first argument; those in C never do.
     """
-    return _Unbound(ours) if isinstance(original, BuiltinFunctionType) else ours
+    return _Unbound(ours) if isinstance(original, BuiltinFunctionType) and isinstance(ours, FunctionType) else ours
