@@ -12,14 +12,10 @@ from hotlap.records.edits import Edit
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["forward_calls", "hoist", "is_plain_tensor", "stands_alone"]
+__all__ = ["forward_calls", "hoist", "stands_alone"]
 
 _PURE = {"F", "torch", "nn", "functional", "math"}
 """Modules whose functions may be computed after the model as well as before it."""
-_TAKES_APART = {"zip", "enumerate", "list", "tuple", "dict", "sum", "map", "iter", "len", "sorted"}
-_NOT_OF_TENSORS = {"loss", "logits", "last_hidden_state", "hidden_states", "pooler_output", "sample", "items", "keys",
-                   "values", "get", "to_tuple"}  # fmt: skip
-"""Attributes of what a model returns that say it is no tensor."""
 
 
 def forward_calls(source: Source, edit: Edit) -> list[cst.Call]:
@@ -67,55 +63,6 @@ def _makes_loss(source: Source, call: cst.Call) -> bool:
 def _in_forward(source: Source, call: cst.Call) -> bool:
     function = source.function(call)
     return function is not None and function.name.value == "forward"
-
-
-def is_plain_tensor(source: Source, call: cst.Call, depth: int = 0) -> bool:
-    """False where the code around shows that the model returns something else, or may: a tuple, a dict, an object."""
-    import libcst as cst
-
-    parent = next(source.parents(call))
-    if any(arg.star == "**" for arg in call.args):  # a batch of a library, whose models return objects
-        return False
-    if isinstance(parent, cst.Return):
-        function = source.function(call)
-        callers = [c for c in source.of_type(cst.Call) if function and dotted(c.func) == function.name.value]
-        return depth < 2 and bool(callers) and all(is_plain_tensor(source, c, depth + 1) for c in callers)
-    if not isinstance(parent, cst.Assign):
-        return not _shows_parts(source, call)
-    target = parent.targets[0].target
-    if not isinstance(target, cst.Name):
-        return not isinstance(target, cst.Tuple | cst.List)
-    scope: Any = source.function(call) or source.module
-    uses = [n for n in source.inside(scope, cst.Name) if n.value == target.value]
-    return not any(_shows_parts(source, use) for use in uses)
-
-
-def _shows_parts(source: Source, node: cst.BaseExpression) -> bool:
-    """Whether the value is used as what has named, numbered or unpacked parts."""
-    import libcst as cst
-
-    parent = next(source.parents(node))
-    if isinstance(parent, cst.Attribute):
-        return parent.value is node and parent.attr.value in _NOT_OF_TENSORS
-    if isinstance(parent, cst.Subscript):
-        return parent.value is node and _names_a_part(parent)
-    if isinstance(parent, cst.For | cst.CompFor):
-        return parent.iter is node
-    if isinstance(parent, cst.Assign):
-        return parent.value is node and isinstance(parent.targets[0].target, cst.Tuple | cst.List)
-    if isinstance(parent, cst.Arg):
-        call = next(source.parents(parent))
-        return parent.star != "" or (isinstance(call, cst.Call) and dotted(call.func) in _TAKES_APART)
-    return False
-
-
-def _names_a_part(node: cst.Subscript) -> bool:
-    """``out["loss"]``, ``out[0]``: one index, which is a text or a number."""
-    import libcst as cst
-
-    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
-        return False
-    return isinstance(node.slice[0].slice.value, cst.SimpleString | cst.Integer)
 
 
 def hoist(source: Source, changes: Changes, statement: cst.SimpleStatementLine, call: cst.Call) -> None:

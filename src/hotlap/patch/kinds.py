@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from hotlap.patch.beside import refuse_beside
 from hotlap.patch.changes import Changes
 from hotlap.patch.flipping import flip_batches
-from hotlap.patch.forwards import forward_calls, hoist, is_plain_tensor, stands_alone
+from hotlap.patch.forwards import forward_calls, hoist, stands_alone
 from hotlap.patch.iterables import replace_iterable
 from hotlap.patch.keywords import by_position, meant_calls, refuse_stale_workers
 from hotlap.patch.making import assigned, class_shows, making
 from hotlap.patch.no_graph import check_frozen, check_function, check_validation, lends_a_model
+from hotlap.patch.outputs import refuse_no_tensor
 from hotlap.patch.readers import full_name, full_names, reader_calls
 from hotlap.patch.saves import save_calls
 from hotlap.patch.source import Source, Unwritable, dotted
@@ -99,10 +100,7 @@ def replace_call(source: Source, changes: Changes, edit: Edit) -> None:
     calls: list[cst.Call]
     if edit.target in ("forward", "forwards"):
         calls = forward_calls(source, edit)
-        other = [c for c in calls if not is_plain_tensor(source, c)]
-        if other:
-            line = source.place(other[0])[0]
-            raise Unwritable(f"what the model returns is no plain tensor (line {line})")
+        refuse_no_tensor(source, calls)
     elif edit.target == "readers":
         calls = reader_calls(source)
     else:

@@ -11,7 +11,7 @@ from hotlap.patch.source import Source, Unwritable, dotted
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["assigned", "class_shows", "given", "making"]
+__all__ = ["assigned", "class_shows", "given", "innermost", "making"]
 
 _FAR = 4
 """Functions through which a model is followed back to where it is made."""
@@ -58,13 +58,14 @@ def _made(source: Source, name: str, user: cst.CSTNode) -> tuple[str, cst.BaseSt
 def _constructs(source: Source, call: cst.Call) -> bool:
     """A capitalised name at the end of the innermost call: ``Net(...)``, ``nn.Sequential(...).to(device)``; not
     ``Categorical(logits=policy(x))``."""
-    inner = _innermost(call)
+    inner = innermost(call)
     inside = [c for arg in inner.args for c in source.calls(arg)]
     named = (dotted(inner.func) or "").rpartition(".")[2][:1].isupper()
     return named and not any(may_be_model(source, dotted(c.func)) for c in inside)
 
 
-def _innermost(call: cst.Call) -> cst.Call:
+def innermost(call: cst.Call) -> cst.Call:
+    """``Net()`` of ``Net().to(device).train()``."""
     import libcst as cst
 
     while isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call):
@@ -173,7 +174,7 @@ def class_shows(source: Source, statement: cst.BaseStatement, word: str) -> bool
     named = assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else None
     if named is None or not isinstance(named[1], cst.Call):
         return True
-    todo, seen = [dotted(_innermost(named[1]).func) or ""], set()
+    todo, seen = [dotted(innermost(named[1]).func) or ""], set()
     if todo[0] not in classes:
         return True
     while todo:
