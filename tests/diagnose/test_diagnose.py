@@ -98,10 +98,17 @@ def test_loading_that_slows_the_compute_after_it_is_counted_to_loading() -> None
 def test_nothing_to_gain_only_at_the_roof() -> None:
     found = judge(healthy())
     at_roof = with_roof(found, Roof(1000.0, 0.02, 0.95, "resident batch"))
-    assert [f.cause for f in at_roof.findings] == ["nothing-to-gain"]
+    assert [(f.cause, f.confirmed) for f in at_roof.findings] == [("nothing-to-gain", False)]
     assert with_roof(at_roof, Roof(1500.0, 0.014, 0.7, "resident batch")).findings == []
     slow = with_roof(judge(slow_loader()), Roof(1000.0, 0.02, 0.95, "resident batch"))
     assert "nothing-to-gain" not in [f.cause for f in slow.findings]
+
+
+@pytest.mark.parametrize(("high", "confirmed"), [(1.08, True), (1.8, False)])
+def test_nothing_to_gain_is_confirmed_by_all_of_the_interval(high: float, confirmed: bool) -> None:
+    at_roof = Roof(1000.0, 0.02, 0.97, "resident batch")
+    found = with_roof(judge(healthy()), at_roof, measured=Interval(1.03, 0.9, high))
+    assert [f.confirmed for f in found.findings] == [confirmed]
 
 
 def test_one_aggregated_row() -> None:

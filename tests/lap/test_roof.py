@@ -6,9 +6,15 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from hotlap.lap.roof import numeric_moves
+import pytest
+from lap_support import Session
+
+from hotlap.lap import roof as module
+from hotlap.lap.roof import NO_ROOF, measure_roof, numeric_moves
 from hotlap.lever.catalog import threads
+from hotlap.records.findings import Findings, Roof
 from hotlap.records.plan import Move
+from hotlap.records.trials import Interval, Trial
 from hotlap.testing.lever_kit import findings_of, machine_of
 
 SESSION = cast(Any, SimpleNamespace(machine=machine_of(), options=SimpleNamespace(
@@ -38,3 +44,23 @@ def test_more_threads_than_cores_are_surely_too_many() -> None:
     assert threads.gain(finding, findings, few).low_s == 0.0
     many = replace(findings, step_model=replace(model, torch_threads=16))
     assert threads.gain(finding, many, few).low_s > 0.7 * finding.seconds_per_step
+
+
+def roof_of(findings: Findings, interval: Interval, monkeypatch: pytest.MonkeyPatch) -> tuple[Roof | None, Trial]:
+    """The roof of a script without numeric levers, whose trial measures ``interval``."""
+    monkeypatch.setattr(module, "measure", lambda *_: Trial("roof", {}, "measured", interval=interval))
+    return measure_roof(cast(Any, Session()), cast(Any, "script"), findings)
+
+
+def test_a_roof_is_never_below_the_scripts_own_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = findings_of("decode")
+    now = findings.throughput
+    roof, _ = roof_of(findings, Interval(0.9, 0.7, 1.1), monkeypatch)
+    assert roof is not None and (roof.samples_per_s, roof.step_s, roof.share) == (now.samples_per_s, now.step_s, 1.0)
+    higher, _ = roof_of(findings, Interval(2.0, 1.9, 2.1), monkeypatch)
+    assert higher is not None and (higher.step_s, higher.share) == (now.step_s / 2, 0.5)
+
+
+def test_a_trial_that_is_surely_slower_than_the_script_is_no_roof(monkeypatch: pytest.MonkeyPatch) -> None:
+    roof, trial = roof_of(findings_of("decode"), Interval(0.9, 0.85, 0.95), monkeypatch)
+    assert roof is None and trial.reason == NO_ROOF

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hotlap.lap.measure import Question, measure
 from hotlap.lap.session import Session, validation_place
@@ -20,6 +21,7 @@ __all__ = ["measure_roof", "numeric_moves"]
 MEASURE_S = 11.0
 HARDLY_MORE = 1.1
 """Below this ratio the roof is measured again without numeric levers, and the higher one is taken."""
+NO_ROOF = "with loading and host work taken away steps took longer than the script's own: something disturbed the trial"
 
 
 def numeric_moves(session: Session, findings: Findings, kept: Sequence[Move] = ()) -> list[Move]:
@@ -76,18 +78,21 @@ def measure_roof(
     session.discard(arm)
     if trial.interval is None:
         return None, trial
-    now = findings.throughput
-    ratio = max(trial.interval.ratio, 1e-9)
+    if trial.interval.high < 1.0:
+        return None, replace(trial, reason=NO_ROOF)
+    return _roof(findings, trial.interval.ratio, moves), trial
+
+
+def _roof(findings: Findings, ratio: float, moves: Sequence[Move]) -> Roof:
+    """``ratio``: throughput at the roof over the script's own, which a roof is never below."""
+    now, ratio = findings.throughput, max(1.0, ratio)
     how = "resident batch; validation, checkpoints and logging taken away"
     if moves:
         how += "; with " + ", ".join(m.lever for m in moves)
-    return (
-        Roof(
-            samples_per_s=None if now.samples_per_s is None else now.samples_per_s * ratio,
-            step_s=now.step_s / ratio,
-            share=min(1.0, 1.0 / ratio),
-            how=how,
-            levers=[m.lever for m in moves],
-        ),
-        trial,
+    return Roof(
+        samples_per_s=None if now.samples_per_s is None else now.samples_per_s * ratio,
+        step_s=now.step_s / ratio,
+        share=1.0 / ratio,
+        how=how,
+        levers=[m.lever for m in moves],
     )

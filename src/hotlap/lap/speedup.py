@@ -89,7 +89,7 @@ def _examine(session: Session, outcome: Outcome) -> Baseline:
         findings, trials = confirm(session, baseline)
         outcome.trials += trials
         if roof is not None:
-            findings = with_roof(findings, roof)
+            findings = with_roof(findings, roof, measured=trial.interval)
         else:
             outcome.notes.append(f"The roof could not be measured: {trial.reason}")
         baseline.findings = findings
