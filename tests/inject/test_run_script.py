@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hotlap.inject.run_script import check_command, module_of, run_script, script_of
 from hotlap.records.errors import HotlapError
+
+
+def children_called(parent: int, name: str) -> list[psutil.Process]:
+    """The children of a process that are called so."""
+    return [child for child in psutil.Process(parent).children() if child.name() == name]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +125,48 @@ sys.exit(10 + len(seen))
 def test_signals_that_are_meant_for_the_script_reach_it_and_none_ends_hotlap(names: str, reach: int) -> None:
     done = subprocess.run([sys.executable, "-c", HOST, SCRIPT, names], capture_output=True, text=True, timeout=60)
     assert done.returncode == 10 + reach, done.stderr
+
+
+GROUP = """
+import os, sys, time
+from hotlap.inject import group
+from hotlap.inject.run_script import run_script
+group.WAIT_S = float(sys.argv[2])
+sys.exit(run_script([sys.executable, "-c", *sys.argv[1:]], os.environ))
+"""
+COUNTS = """
+import os, signal, sys, time
+seen = []
+signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+if sys.argv[2] == "own":
+    os.setpgid(0, 0)
+print(flush=True)
+until = time.monotonic() + 20
+while not seen and time.monotonic() < until:
+    time.sleep(0.01)
+time.sleep(0.5)
+sys.exit(10 + len(seen))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="there are no process groups here")
+@pytest.mark.parametrize(
+    ("to", "own", "wait_s"), [("group", "no", 20.0), ("group", "own", 0.1), ("hotlap", "no", 0.1), ("both", "no", 20.0)]
+)
+def test_a_signal_to_the_whole_group_reaches_the_script_once(to: str, own: str, wait_s: float) -> None:
+    """Also where the script has left the group, or is sent to twice, as by ``timeout``: to Hotlap, and to the group."""
+    command = [sys.executable, "-c", GROUP, COUNTS, str(wait_s), own]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as host:
+        assert host.stdout is not None and host.stdout.readline()
+        until = time.monotonic() + 20
+        while not (beside := children_called(host.pid, "cat")) and time.monotonic() < until:
+            time.sleep(0.01)
+        if to in ("hotlap", "both"):
+            os.kill(host.pid, signal.SIGTERM)
+        if to in ("group", "both"):
+            os.killpg(host.pid, signal.SIGTERM)
+        assert host.wait(60) == 11
+    assert beside and not any(process.is_running() for process in beside)
 
 
 EARLY = """

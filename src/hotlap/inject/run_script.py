@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
+from hotlap.inject.group import Group
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 
 __all__ = ["Signalled", "check_command", "module_of", "run_script", "script_of"]
@@ -109,10 +110,12 @@ def _die_with(parent: int) -> None:
 def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callable[[int], None] | None = None) -> int:
     """Run ``command`` to its end and return its exit code (128 + n when signal n ended it).
 
-    :data:`PASSED_ON` is passed on to the script, :data:`THE_TERMINALS` reaches it by itself. Hotlap stays until the
-    script has ended. ``on_start`` is told the script's process id. HotlapError when the command cannot be executed.
+    :data:`PASSED_ON` is passed on to the script unless it was sent to both, :data:`THE_TERMINALS` reaches it by itself.
+    Hotlap stays until the script has ended. ``on_start`` is told the script's process id. HotlapError when the command
+    cannot be executed.
     """
     early: list[int] = []
+    group = Group()
     # from before the start: a signal may come in the script's first moment. What is ignored (nohup) stays so for it
     heard = [n for n in (*PASSED_ON, *THE_TERMINALS) if signal.getsignal(n) != signal.SIG_IGN]
     before = {n: signal.signal(n, lambda number, _: early.append(number)) for n in heard}
@@ -120,11 +123,13 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
         process = _started(command, env)
 
         def pass_on(number: int, frame: FrameType | None) -> None:
-            process.send_signal(number)
+            if not group.has(number, process.pid):
+                process.send_signal(number)
 
         for number in (*PASSED_ON, *THE_TERMINALS):
             handler = signal.signal(number, pass_on if number in PASSED_ON else signal.SIG_IGN)
             before.setdefault(number, handler)  # of those heard, what was there before is known
+        group.start()
         for came in early:
             if came in PASSED_ON:
                 process.send_signal(came)
@@ -132,6 +137,7 @@ def run_script(command: Sequence[str], env: Mapping[str, str], on_start: Callabl
             on_start(process.pid)
         code = process.wait()
     finally:
+        group.stop()
         for number, old in before.items():
             signal.signal(number, old)
     return code if code >= 0 else Signalled(128 - code)
