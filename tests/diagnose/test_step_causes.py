@@ -13,6 +13,7 @@ from hotlap.diagnose.policy import DEFAULT
 from hotlap.diagnose.surroundings import Around
 from hotlap.diagnose.view import look
 from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Accelerator
 from hotlap.records.rows import Tick
 from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
@@ -126,6 +127,15 @@ def test_precision_needs_a_faster_type() -> None:
     assert "precision" not in causes(healthy().setting("model", dtype="float32", autocast="bf16"), BF16)
     assert "precision" not in causes(healthy().setting("model", dtype="float32", stepwise_frac=0.97), BF16)
     assert "precision" not in causes(healthy().setting("model", dtype="float32", modules=100), BF16), "dispatch"
+
+
+@pytest.mark.parametrize(("fast", "scaled"), [("fp16", True), ("bf16", False), ("tf32", False)])
+def test_only_fp16_asks_for_a_scaled_loss(fast: str, scaled: bool) -> None:
+    types = {"bf16": False, "fp16": False, "tf32": False, fast: True}
+    card = Accelerator("Card", 16 * 2**30, "7.5", triton=True, **types)
+    on_card = TimelineBuilder("Card").steps(60, **COMPUTE).setting("model", dtype="float32")
+    advice = causes(on_card, cpu_machine(accelerators=[card]))["precision"].advice
+    assert ("GradScaler" in advice) is scaled
 
 
 def test_double_precision_is_told_on_any_machine() -> None:

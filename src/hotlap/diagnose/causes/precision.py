@@ -46,9 +46,10 @@ def find(view: View) -> Finding | None:
     other_s = hook_work(view)[0] + (faults.seconds if faults is not None else 0.0)
     compute_s = max(0.0, view.compute_s * (1.0 - looped) - other_s)
     evidence = {"dtype": dtype, "faster": faster, "compute_s": compute_s, "basis": "prior", "prior": prior}
+    scaled = ", and scale the loss with torch.amp.GradScaler" if faster == "fp16" else ""  # small gradients become 0
     advice = (
         "Call torch.set_float32_matmul_precision('high')." if faster == "tf32"
-        else f"Run the forward under torch.autocast in {faster}."
+        else f"Run the forward under torch.autocast in {faster}{scaled}."
     )  # fmt: skip
     return view.finding(
         CAUSE, compute_s * prior, advice, view.forward_where(), detail=f"fp32 where {faster} is fast",
