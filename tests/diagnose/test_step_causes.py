@@ -178,6 +178,22 @@ def test_optimizer_loop() -> None:
     assert "optimizer-loop" not in causes(adam(0.005, tensors=2))
     tables = causes(adam(0.005, tensors=2, parameters=9_600_000))["optimizer-loop"]
     assert "9,600,000 parameters" in tables.detail and "fused=True" in tables.advice and "foreach" not in tables.advice
+    assert "Pass foreach=True to RMSprop" in causes(adam(0.005, **{"class": "RMSprop"}))["optimizer-loop"].advice
+    assert "optimizer-loop" not in causes(adam(0.005, **{"class": "Lion"})), "nobody knows what it takes"
+
+
+def test_a_phase_is_shared_out_by_what_its_optimizers_update() -> None:
+    def phase_of(**other: object) -> float:
+        builder = TimelineBuilder().steps(60, **{**COMPUTE, "optimizer": 0.005})
+        for value in (
+            {"class": "Adam", "tensors": 20, "parameters": 900_000},
+            {"class": "Adam", "foreach": True, **other},
+        ):
+            builder.setting("optimizer", **value)
+        return causes(builder)["optimizer-loop"].seconds_per_step / (DEFAULT.optimizer_prior * 0.005)
+
+    assert phase_of(tensors=2, parameters=100_000) == pytest.approx(0.9)
+    assert phase_of(tensors=20) == pytest.approx(0.5), "its parameters are not known"
 
 
 def looping(header: str, calls: float, forward: float = 0.01) -> TimelineBuilder:
