@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import TypeVar, cast
 
 __all__ = ["as_unbound"]
+
+T = TypeVar("T")
 
 
 class _Unbound(staticmethod):  # type: ignore[type-arg]
@@ -15,9 +17,11 @@ class _Unbound(staticmethod):  # type: ignore[type-arg]
         return str(self.__qualname__)
 
 
-def as_unbound(original: object, ours: Any) -> Any:
+def as_unbound(original: object, ours: T) -> T:
     """``ours``, such that ``class Trainer: log = print`` goes on working where ``original`` is a C function.
 
     Functions in Python bind as methods, and then get the instance as their first argument; those in C never do.
     """
-    return _Unbound(ours) if isinstance(original, BuiltinFunctionType) and isinstance(ours, FunctionType) else ours
+    if not isinstance(original, BuiltinFunctionType) or not isinstance(ours, FunctionType):
+        return ours
+    return cast("T", _Unbound(ours))
