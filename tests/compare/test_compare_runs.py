@@ -228,6 +228,15 @@ def test_plans_of_two_runs_and_the_document_comes_back() -> None:
     assert loads(Comparison, dumps(found)) == found
 
 
+@pytest.mark.parametrize(("hosts", "told"), [(("aa", "bb"), 1), (("aa", "aa"), 0), ((None, "bb"), 0)])
+def test_another_machine_of_the_same_kind_is_told_where_both_hosts_are_recorded(
+    hosts: tuple[str | None, str], told: int
+) -> None:
+    a, b = (side(timeline(), name, cpu_machine(host=host)) for name, host in zip("ab", hosts, strict=True))
+    warned = [w.text for w in compare_runs(a, b).warnings if w.kind == "machine"]
+    assert len(warned) == told and all("of the same kind" in text for text in warned)
+
+
 def test_the_same_gpu_beside_another_processor_is_another_machine() -> None:
     """Data are loaded by the processor."""
     gpu = [Accelerator("A100", 80 << 30, "8.0", True, True, True, True)]

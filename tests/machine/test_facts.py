@@ -18,6 +18,14 @@ from hotlap.records.errors import HotlapError
 from hotlap.records.machine import Machine
 
 
+def test_a_host_is_told_from_others_and_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    for name in ("node-17", "node-18", ""):
+        monkeypatch.setattr(facts.platform, "node", lambda name=name: name)
+        told.append(facts.host_digest())
+    assert told[0] != told[1] and told[2] is None and "node" not in str(told)
+
+
 def test_this_machine_can_be_read_written_and_read_again() -> None:
     found = read_machine(sandbox="userns")
     assert found.torch and 1 <= found.cores <= (os.cpu_count() or 1) and found.sandbox == "userns"

@@ -43,8 +43,17 @@ def _other_machine(a: Side, b: Side) -> str:
     if a.machine is None or b.machine is None:
         return "Whether both ran on the same machine is not known."
     if a.computer == b.computer:
-        return ""
+        return _other_host(a.machine.host, b.machine.host)
     return f"Another machine: {a.computer}, and {b.computer}. Its part in each change is not known."
+
+
+def _other_host(a: str | None, b: str | None) -> str:
+    if a is None or b is None or a == b:
+        return ""
+    return (
+        "Another host name: another machine of the same kind, whose part in each change is not known, or another "
+        "container on the same one."
+    )
 
 
 def _other_torch(a: Side, b: Side) -> str:

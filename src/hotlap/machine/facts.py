@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -20,7 +21,7 @@ from hotlap.records.codec import decode
 from hotlap.records.errors import HotlapError
 from hotlap.records.machine import Accelerator, Machine
 
-__all__ = ["ask_torch", "find_compiler", "read_machine", "told_by_package"]
+__all__ = ["ask_torch", "find_compiler", "host_digest", "read_machine", "told_by_package"]
 
 _TIMEOUT_S = 120.0
 """A first import of torch from a cold network disk was seen to take more than a minute."""
@@ -71,6 +72,12 @@ def find_compiler() -> str | None:
     return next((path for name in names if name and (path := shutil.which(name))), None)
 
 
+def host_digest() -> str | None:
+    """What tells this host from others without naming it; None: it has no name."""
+    name = platform.node()
+    return hashlib.sha256(f"hotlap host {name}".encode()).hexdigest()[:12] if name else None
+
+
 def read_machine(python: str = sys.executable, sandbox: str = "none", *, import_torch: bool = False) -> Machine:
     """This machine as levers and reports need it; about two seconds where torch may see a GPU: a child imports it.
 
@@ -105,4 +112,5 @@ def read_machine(python: str = sys.executable, sandbox: str = "none", *, import_
         shm_bytes=shm.total if shm is not None else None,
         shm_free_bytes=shm.free if shm is not None else None,
         allocators=find_allocators(python),
+        host=host_digest(),
     )

@@ -57,6 +57,8 @@ class Machine:
     shm_free_bytes: int | None = None
     allocators: list[str] = field(default_factory=list)
     """Paths of memory allocators that can be preloaded (tcmalloc, jemalloc), the likeliest to pay first."""
+    host: str | None = None
+    """Digest of the host's name, to tell two machines of one kind apart; None: not recorded."""
     schema: Literal["hotlap.machine/1"] = "hotlap.machine/1"
 
     @property
