@@ -44,6 +44,8 @@ def test_frozen_subnetwork() -> None:
     layout = causes(teacher())["frozen-subnetwork"]
     assert "channels_last" in layout.advice and layout.seconds_per_step == pytest.approx(0.15 * 0.004)
     assert "frozen-subnetwork" not in causes(teacher(conv_frac=0.0)), "no faster type here, and no convolutions"
+    assert "frozen-subnetwork" not in causes(teacher(conv2d_layers=0, conv2d_frac=0.0)), "only of one dimension"
+    assert causes(teacher(conv2d_layers=0, conv2d_frac=0.0), BF16)["frozen-subnetwork"].evidence["conv_layers"] == 0
     assert "frozen-subnetwork" not in causes(teacher(autocast=True, channels_last=True), BF16)
     recorded = causes(teacher(recorded=True, frozen=False), BF16)["frozen-subnetwork"]
     assert recorded.seconds_per_step == pytest.approx(0.45 * 0.004 + 0.01 * 0.4)

@@ -151,6 +151,7 @@ def test_memory_format() -> None:
     assert "memory-format" in causes(model())
     assert "memory-format" not in causes(model(channels_last=True))
     assert "memory-format" not in causes(model(conv_layers=1, conv_frac=0.01))
+    assert "memory-format" not in causes(model(conv2d_layers=0, conv2d_frac=0.0)), "a layout of 4-d tensors alone"
 
 
 def test_unfused() -> None:

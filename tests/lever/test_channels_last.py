@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from hotlap.lever.catalog import channels_last
+from hotlap.lever.contract import Refusal
+from hotlap.testing.lever_kit import findings_of, machine_of
 from hotlap.testing.lever_target import LocalTarget
 
 
@@ -47,3 +49,12 @@ def test_weights_of_their_own_are_laid_out(tmp_path: Path) -> None:
         model(torch.randn(2, 3, 8, 8)).sum().backward()
         weight: Any = model[0].weight
         assert weight.is_contiguous(memory_format=torch.channels_last) and target.changes and not target.reasons
+
+
+def test_convolutions_of_one_dimension_have_no_such_layout() -> None:
+    findings = findings_of("memory-format")
+    findings.script.model.update({"conv_layers": 8, "conv2d_layers": 0})
+    refused = channels_last.settings(findings.findings[0], findings, machine_of())
+    assert isinstance(refused, Refusal) and "2-d" in str(refused)
+    findings.script.model["conv2d_layers"] = 1
+    assert channels_last.settings(findings.findings[0], findings, machine_of()) == [{}]

@@ -31,6 +31,9 @@ def test_parts_of_a_network() -> None:
     facts = model_facts(torch, nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(8, 2)))
     assert facts["conv_layers"] == 1 and facts["parameters"] == 8 * 27 + 8 + 18 and facts["modules"] == 4
     assert facts["conv_frac"] == pytest.approx((8 * 27 + 8) / (8 * 27 + 8 + 18), abs=1e-4)
+    assert (facts["conv2d_layers"], facts["conv2d_frac"]) == (1, facts["conv_frac"])
+    sound = model_facts(torch, nn.Sequential(nn.Conv1d(4, 4, 3), nn.Conv3d(1, 2, 3)))
+    assert (sound["conv_layers"], sound["conv2d_layers"], sound["conv2d_frac"]) == (2, 0, 0.0)
     assert model_facts(torch, nn.ReLU())["stepwise_frac"] == 0.0
 
 

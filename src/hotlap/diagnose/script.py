@@ -9,7 +9,7 @@ from hotlap.records.findings import LoaderFacts, Script, Where
 from hotlap.records.rows import Setting
 from hotlap.records.timeline import Timeline
 
-__all__ = ["loader_facts", "model_facts", "optimizer_rows", "read_script", "setting"]
+__all__ = ["conv2d_facts", "loader_facts", "model_facts", "optimizer_rows", "read_script", "setting"]
 
 
 def setting(timeline: Timeline, name: str) -> Setting | None:
@@ -23,6 +23,12 @@ def model_facts(timeline: Timeline) -> dict[str, Any]:
     latest = {(value.get("class"), value.get("parameters")): value for value in rows}
     largest: dict[str, Any] = max(latest.values(), key=lambda value: value.get("parameters") or 0, default={})
     return dict(largest)
+
+
+def conv2d_facts(facts: dict[str, Any]) -> tuple[int | None, float | None]:
+    """2-d convolutions of a network and their part of its parameters; of one seen before these were counted apart, all
+    of its convolutions'."""
+    return facts.get("conv2d_layers", facts.get("conv_layers")), facts.get("conv2d_frac", facts.get("conv_frac"))
 
 
 def optimizer_rows(timeline: Timeline) -> list[Setting]:

@@ -113,7 +113,8 @@ class Frozen:
         graded = torch.is_grad_enabled()
         given = any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
         kind = facts["device"].partition(":")[0]
-        told = ("class", "parameters", "modules", "dtype", "device", "conv_layers", "conv_frac")
+        convolutions = ("conv_layers", "conv_frac", "conv2d_layers", "conv2d_frac")
+        told = ("class", "parameters", "modules", "dtype", "device", *convolutions)
         value = {key: facts[key] for key in told}
         value |= {
             "calls": 1,

@@ -28,7 +28,7 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
     """Value of the ``model`` setting (without what only the forward knows)."""
     nn = torch.nn
     total = conv = linear = recurrent = stepwise = 0
-    convs = norms = modules = votes = spatial = 0
+    convs = images = image = norms = modules = votes = spatial = 0
     types: dict[str, int] = {}
     device = "cpu"
     for parameter in parameters_of(root):
@@ -41,7 +41,11 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
         if isinstance(module, nn.modules.conv._ConvNd):
             convs += 1
             weight = _own(module, "weight")
-            conv += _size(nn, weight) + _size(nn, _own(module, "bias"))
+            size = _size(nn, weight) + _size(nn, _own(module, "bias"))
+            conv += size
+            if weight is not None and weight.dim() == 4:  # channels-last is an order of 4-d tensors alone
+                images += 1
+                image += size
             if weight is not None and weight.dim() == 4 and weight.shape[1] > 1 and max(weight.shape[2:]) > 1:
                 spatial += 1
                 votes += weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
@@ -61,6 +65,8 @@ def model_facts(torch: Any, root: Any) -> dict[str, Any]:
         "device": device,
         "conv_layers": convs,
         "conv_frac": round(conv / total, 4) if total else 0.0,
+        "conv2d_layers": images,
+        "conv2d_frac": round(image / total, 4) if total else 0.0,
         "norm_layers": norms,
         "stepwise_frac": round(stepwise / max(1, conv + linear + recurrent), 4),
         "channels_last": votes * 2 > spatial,

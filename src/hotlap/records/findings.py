@@ -165,8 +165,8 @@ class Script:
     device: str
     loader: LoaderFacts | None
     model: dict[str, Any] = field(default_factory=dict)
-    """class, class_of_torch, parameters, dtype, conv_layers, conv_frac, norm_layers, stepwise_frac, channels_last,
-    compiled, autocast, modules."""
+    """class, class_of_torch, parameters, dtype, conv_layers, conv_frac, conv2d_layers, conv2d_frac, norm_layers,
+    stepwise_frac, channels_last, compiled, autocast, modules."""
     optimizers: list[dict[str, Any]] = field(default_factory=list)
     """class, tensors, foreach, fused."""
     debug: dict[str, Any] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
+from hotlap.diagnose.script import conv2d_facts
 from hotlap.diagnose.view import View
 from hotlap.records.findings import Finding
 from hotlap.records.rows import Setting
@@ -34,7 +35,7 @@ def _saved(view: View, value: dict[str, Any], seconds: float) -> tuple[float, li
     if is_fp32 and view.machine.fast_bf16:
         part = policy.frozen_prior
         advice.append("run it under torch.autocast in bf16")
-    elif (value.get("conv_frac") or 0.0) >= policy.min_conv_frac and not value.get("channels_last"):
+    elif (conv2d_facts(value)[1] or 0.0) >= policy.min_conv_frac and not value.get("channels_last"):
         part = policy.frozen_layout_prior
         advice.append("put it into channels_last")
     calls = max(1.0, float(value.get("calls") or 1.0))
@@ -62,9 +63,10 @@ def find(view: View) -> Finding | None:
     where = [w for each, _, _ in told[: view.policy.max_where] for w in view.setting_where(each)]
     at = f" at {where[0].file}:{where[0].line}" if where else ""
     name = row.value.get("class") or "the network"
+    layers, frac = conv2d_facts(row.value)  # of which a layout can be changed
     evidence = {
         "network": name, "parameters": row.value.get("parameters"), "network_s": seconds, "basis": "prior",
-        "conv_layers": row.value.get("conv_layers"), "conv_frac": row.value.get("conv_frac"),
+        "conv_layers": layers, "conv_frac": frac,
         "asked": bool(row.value.get("asked")), "frozen": bool(row.value.get("frozen")),
         "dtype": row.value.get("dtype"), "autocast": bool(row.value.get("autocast")), "networks": len(told),
         "training": bool(row.value.get("training")),

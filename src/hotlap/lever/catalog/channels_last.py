@@ -52,7 +52,7 @@ def evidence(findings: Findings) -> Finding | None:
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
     """On or not at all."""
     model = findings.script.model
-    if model.get("conv_layers") == 0:
+    if model.get("conv2d_layers", model.get("conv_layers")) == 0:
         return Refusal("The model has no 2-d convolutions.")
     if model.get("channels_last"):
         return Refusal("The model is channels-last already.")
@@ -63,7 +63,8 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     """Prior: 1.02 to 1.23 times on the compute part, by the share of convolutions where it is known."""
-    share = findings.script.model.get("conv_frac")
+    model = findings.script.model
+    share = model.get("conv2d_frac", model.get("conv_frac"))
     mostly = share is None or share > 0.5
     return of_compute(findings, 1.05 if mostly else 1.0, 1.23 if mostly else 1.08)
 
