@@ -129,7 +129,7 @@ def test_a_guess_without_time_for_its_proof_is_told_with_the_budget_that_it_need
     answers = {name: [UNCERTAIN, UNCERTAIN] for name in FOUR}
     state, _ = searched(monkeypatch, answers, to_proof_s=0.0)
     assert not state.moves and not state.guessed
-    assert "no time was left for a proof of what promised most, allocator at 2x [1, 3]" in state.notes[-1]
+    assert "no time was left for a proof of what promised most, allocator at 1.5x [0.7, 3.4]" in state.notes[-1]
     assert "--budget 3m" in state.notes[-1], "three pairs of launches take 43 s, which is 29 % of it"
 
 

@@ -100,6 +100,21 @@ def test_an_interval_has_the_digits_that_its_width_deserves() -> None:
     assert units.interval(1.0, 1.0) == "[1.00, 1.00]"
     assert units.ratio_interval(2.0, None, None) == "2.00x"
     assert units.interval(NAN, 1.0) == units.NONE
+    assert units.ratio_interval(24.3, 12.2, 38.1) == "24x [12, 38]"
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ((2.0, 0.6, 2.6), "2.0x [0.6, 2.6]"),
+        ((2.2, 1.4, 3.4), "2.2x [1.4, 3.4]"),
+        ((1.3, 1.04, 1.6), "1.30x [1.04, 1.60]"),
+        ((0.7, 0.4, 0.996), "0.700x [0.400, 0.996]"),
+        ((1.3, 1.00001, 1.6), "1.3x [1.0, 1.6]"),  # four decimals do not tell it either
+    ],
+)
+def test_a_bound_stays_on_its_side_of_1(found: tuple[float, float, float], text: str) -> None:
+    assert units.ratio_interval(*found) == text
 
 
 @pytest.mark.parametrize(

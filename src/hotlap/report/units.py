@@ -159,10 +159,22 @@ def count(value: float | None) -> str:
     return NONE if value is None or not _known(value) else f"{value:,.0f}"
 
 
+MOST_DECIMALS = 4
+
+
 def _decimals(low: float, high: float) -> int:
-    """As many as the interval's width deserves: 0.5 wide -> 1, 0.07 -> 2."""
+    """As many as the interval's width deserves: 0.5 wide -> 1, 0.07 -> 2. Below ten at least one; and more where a bound
+    would be rounded to 1 or across it, for that side is what an interval is read for."""
     width = abs(high - low)
-    return 2 if width == 0 else min(4, max(0, math.ceil(0.25 - math.log10(width))))
+    least = 1 if low < 10.0 else 0
+    fitting = 2 if width == 0 else min(MOST_DECIMALS, max(least, math.ceil(0.25 - math.log10(width))))
+    told = (d for d in range(fitting, MOST_DECIMALS + 1) if all(_side(round(x, d)) == _side(x) for x in (low, high)))
+    return next(told, fitting)
+
+
+def _side(value: float) -> int:
+    """Of 1: below, at it, above."""
+    return (value > 1.0) - (value < 1.0)
 
 
 def interval(low: float | None, high: float | None) -> str:
