@@ -123,6 +123,18 @@ def test_a_batch_that_grows_bit_by_bit_is_no_growth() -> None:
     assert not run.told
 
 
+def test_batches_that_are_padded_ever_longer_are_named_as_they_were_found() -> None:
+    """Compute grows to four times in a quarter of a minute, and stays: neither a jump nor a growth that goes on."""
+    quick = {phase: seconds / 12 for phase, seconds in BASE.items()}
+    run = Run(noise=0.1).go(50.0, others=0.1, **quick)
+    for k in range(40):
+        grown = {phase: min(4.0, 1.0 + k / 5) * quick[phase] for phase in ("forward", "backward")}
+        run.go(1.0, **{**quick, **grown})
+        if k % 5 == 4:
+            run.look(0.1)
+    assert run.told[0].cause == "larger-batches"
+
+
 def test_a_drift_of_slow_steps_ends_too() -> None:
     run = Run().go(200.0, **times(10)).go(200.0, **times(10, residual=0.9)).go(200.0, **times(10))
     assert len(run.told) == len(run.over) == 1 and run.alarms.current is None

@@ -17,12 +17,15 @@ def lasting_drift(rows: list[Step], phases: list[str], policy: Policy) -> Drift 
     """The drift in steady rows, once there is enough on either side of it (of a growth: enough in all).
 
     A change that shows at the end of the rows is looked for again in their last part alone, where it has its place and
-    its size; one that does not show there has yet to.
+    its size. One that does not show there has yet to; one that still goes on growing there stays as it was seen.
     """
     part, drift = rows, drift_in(rows, phases, policy)
-    while drift is not None and (last := where_it_may_lie(part, drift, policy)):
-        part, drift = last, drift_in(last, phases, policy)
-    return drift if drift is not None and _lasts(part if drift.growing else rows, drift, policy) else None
+    while drift is not None and (part := where_it_may_lie(part, drift, policy)):
+        again = drift_in(part, phases, policy)
+        if again is not None and again.growing:
+            break
+        drift = again
+    return drift if drift is not None and _lasts(rows, drift, policy) else None
 
 
 def _lasts(rows: list[Step], drift: Drift, policy: Policy) -> bool:
