@@ -282,6 +282,27 @@ def test_h2d_copy_is_not_the_devices_compute() -> None:
     assert seconds(0.001, forward=0.008, backward=0.011) == pytest.approx(0.001, rel=0.01), "no more than it took"
 
 
+@pytest.mark.parametrize(("backward_s", "idle_s"), [(0.062, 0.0), (0.042, 0.02)])
+def test_waits_that_a_device_computes_through_cost_no_more_than_its_idle_time(backward_s: float, idle_s: float) -> None:
+    host = {"data_wait": 0.062, "residual": 0.008, "forward": 0.01, "backward": 0.01, "sync": 0.01}
+    builder = (
+        TimelineBuilder("NVIDIA A100").loader(LOADER).steps(100, **host).loads(100, 0.06, decode=0.05, collate=0.01)
+    )
+    without = causes(builder)
+    assert without["decode"].share > 0.4 and without["too-few-workers"].share > 0.3, "nobody knows what the device took"
+    builder.event("device_step", 0.1, forward=34e6, backward=backward_s * 1e9, optimizer=4e6)
+    found = [f for f in judge(builder).findings if f.phase in ("data_wait", "residual")]
+    assert bool(found) is bool(idle_s) and all(f.seconds_per_step <= idle_s + 1e-9 for f in found)
+    assert sum(f.seconds_per_step for f in found if f.cause in ("decode", "collate")) == pytest.approx(idle_s)
+
+
+def test_workers_share_the_cores_with_the_host_and_not_with_what_a_device_computes() -> None:
+    builder = TimelineBuilder("NVIDIA A100").loader(LOADER).steps(100, data_wait=0.08, forward=0.01, backward=0.01)
+    builder.loads(100, 0.07, decode=0.07).event("device_step", 0.1, forward=20e6, backward=40e6)
+    found = causes(builder)["too-few-workers"]
+    assert found.seconds_per_step == pytest.approx(0.04), "on two cores loading goes below what the device takes"
+
+
 def test_h2d_copy_names_the_copies_and_then_the_loader() -> None:
     copies: UserLine = ("train.py", 31, "train", "images = images.to(device)")
     builder = TimelineBuilder("NVIDIA A100").loader(LOADER, pin_memory=False).steps(100, h2d=0.004, **COMPUTE)

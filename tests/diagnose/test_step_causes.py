@@ -106,7 +106,8 @@ def test_on_a_device_compute_is_what_the_device_took() -> None:
     view = look(builder.build(), cpu_machine(), DEFAULT)
     assert view.compute_s == pytest.approx(0.016) and view.device_s["optimizer"] == pytest.approx(0.001)
     (note,) = [note for note in make_notes(view) if "device" in note]
-    assert note.endswith("Of a step's 0.02 s the device took 0.01 s backward, 0.006 s forward, 0.001 s optimizer.")
+    assert "Of a step's 0.02 s the device took 0.01 s backward, 0.006 s forward, 0.001 s optimizer: " in note
+    assert note.endswith("no wait of the host costs more than the 0.003 s left.")
     assert not any("ahead of the device" in n for n in make_notes(look(healthy().build(), cpu_machine(), DEFAULT)))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hotlap.report.html import render
 from hotlap.report.view import Report
-from hotlap.report.words import ended, setting_text
+from hotlap.report.words import ended, setting_text, verdict
+from hotlap.testing.lever_kit import findings_of
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,14 @@ def test_how_a_run_ended_reads_on_from_the_run(status: str, text: str) -> None:
     report = Report(status=status)
     assert ended(report) == text
     assert f"This run {text}." in render(report)
+
+
+def test_what_a_trial_refuted_is_not_the_verdict() -> None:
+    found = findings_of("decode", "host-work")
+    first, second = found.findings
+    refuted = [replace(f, confirmed=False, evidence={"without_interval": [0.9, 1.0, 1.1]}) for f in (first, second)]
+    assert first.cause in verdict(Report(findings=found))
+    assert second.cause in verdict(Report(findings=replace(found, findings=[refuted[0], second])))
+    assert "gained nothing certain" in verdict(Report(findings=replace(found, findings=refuted)))
+    confirmed = replace(refuted[0], confirmed=True)
+    assert first.cause in verdict(Report(findings=replace(found, findings=[confirmed, second])))

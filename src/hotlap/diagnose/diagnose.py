@@ -58,7 +58,7 @@ def diagnose(
         throughput=_throughput(view),
         phases=view.times.shares,
         step_model=fit_step_model(view),
-        findings=in_order(found, view.times, policy.min_share),
+        findings=in_order(found, view.times, policy.min_share, view.device_idle_s),
         drift=find_drift(view),
         notes=make_notes(view),
         over_time=over_time(sorted(timeline.step, key=lambda row: row.i), view.phases, policy.over_time_points),

@@ -76,5 +76,6 @@ def _free_syncs(view: View) -> list[str]:
 def _on_the_device(view: View) -> list[str]:
     """Shares are the host's, which runs ahead of the device: beside them, what the device took for the phases."""
     parts = [f"{seconds:.3g} s {phase.replace('_', ' ')}" for phase, seconds in view.device_s.items() if seconds > 0]
-    told = f"Of a step's {view.times.step_s:.3g} s the device took {', '.join(parts)}."
+    told = f"Of a step's {view.times.step_s:.3g} s the device took {', '.join(parts)}: no wait of the host costs more "
+    told += f"than the {view.device_idle_s or 0.0:.3g} s left."
     return [f"Shares are the host's, which runs ahead of the device. {told}"] if parts else []

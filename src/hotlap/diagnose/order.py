@@ -34,6 +34,14 @@ _AMBIENT_AT_LEAST = 2.0
 """... so it is told before a cause in the script's own code only where it costs that many times as much."""
 
 
+_HOST = ("data_wait", "logging", "residual", "gc")
+"""Phases in which the host launches nothing: what they cost on a device is the idle time that they leave it."""
+_STARTS = ("worker-startup", "workers-respawned", "loader-rebuilt")
+"""What happens where an epoch begins, when a device has long done what it was given."""
+_WITHIN = ("straggler", "profiler-left-on")
+"""What is told under a phase of the host and holds a device up within its own: by another rank, or at each launch."""
+
+
 def _fit(found: list[Finding], limit_s: float, times: Times) -> list[Finding]:
     """Scale findings down so that together they explain no more than ``limit_s``."""
     total = sum(f.seconds_per_step for f in found)
@@ -98,6 +106,19 @@ def _ambient_last(ordered: list[Finding]) -> list[Finding]:
     return [*rest[:at], *ambient, *rest[at:]]
 
 
+def _beside_a_device(findings: list[Finding], idle_s: float | None, times: Times) -> list[Finding]:
+    """Waits of the host cost no more than a device's idle time, and the split of the data wait no more together."""
+    if idle_s is None:
+        return findings
+    overlapped = [f for f in findings if f.phase in _HOST and f.cause not in (*_STARTS, *_WITHIN)]
+    split = [f for f in overlapped if _waits(f)]
+    starts_s = sum(f.seconds_per_step for f in findings if f.cause in _STARTS)
+    fitted = _fit(split, max(0.0, idle_s - starts_s), times)
+    fitted += [each for f in overlapped if not _waits(f) for each in _fit([f], idle_s, times)]
+    by_cause = {f.cause: replace(f, evidence={**f.evidence, "device_idle_s": idle_s}) for f in fitted}
+    return [by_cause.get(f.cause, f) for f in findings]
+
+
 def _weight(finding: Finding) -> float:
     """The share; what spoils a training stands before what costs it little time."""
     return max(finding.share, _SPOILING if finding.cause in _SPOILS else 0.0)
@@ -108,13 +129,15 @@ def _waits(finding: Finding) -> bool:
     return finding.cause in _SPLIT and finding.phase != "residual"
 
 
-def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Finding]:
+def in_order(findings: list[Finding], times: Times, min_share: float, idle_s: float | None = None) -> list[Finding]:
     """Largest first, page faults behind causes of their size. The split of the data wait adds up to at most that wait.
+
+    ``idle_s``: seconds per step in which the device that trains is idle at most, where that is known.
 
     ``too-few-workers`` is another way out of the same wait, not more of it: it stands behind the largest of the split,
     and its evidence (``shares_wait_with``) says so.
     """
-    findings = _told_once(_without_echo(findings), times)
+    findings = _beside_a_device(_told_once(_without_echo(findings), times), idle_s, times)
     split = [f for f in findings if _waits(f)]
     wait_s = times.phase_s.get("data_wait") or 0.0
     split = _fit(split, wait_s, times)
@@ -122,7 +145,7 @@ def in_order(findings: list[Finding], times: Times, min_share: float) -> list[Fi
     told = [f for f in split + others if f.share >= min_share or f.cause in NOT_ABOUT_TIME]
     ordered = _ambient_last(sorted(told, key=lambda f: (-_weight(f), f.cause)))
     workers = next((f for f in findings if f.cause == "too-few-workers"), None)
-    if workers is None:
+    if workers is None or (idle_s is not None and workers.share < min_share):
         return ordered
     after = next((i + 1 for i, f in enumerate(ordered) if _waits(f)), 0)
     at = max(after, sum(1 for f in ordered if f.share > workers.share))

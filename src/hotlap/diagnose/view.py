@@ -77,6 +77,14 @@ class View:
         phases = {phase for event in steps for phase in event.d}
         return {phase: median(event.d.get(phase, 0.0) for event in steps) / 1e9 for phase in sorted(phases)}
 
+    @property
+    def device_idle_s(self) -> float | None:
+        """Seconds per step in which the device is idle at most; None: nobody knows.
+
+        Where the host holds it up between two phases, it is idle outside their brackets: no such wait costs more.
+        """
+        return max(0.0, self.times.step_s - sum(self.device_s.values())) if self.device_s else None
+
     @cached_property
     def rank_wait_s(self) -> float:
         """Part of backward that waits for later ranks: what it takes longer than on the rank that is there last."""

@@ -163,7 +163,7 @@ MOST_DECIMALS = 4
 
 
 def _decimals(low: float, high: float) -> int:
-    """As many as the interval's width deserves: 0.5 wide -> 1, 0.07 -> 2. Below ten at least one; and more where a bound
+    """As many as the interval's width deserves: 0.5 wide -> 1, 0.07 -> 2. Below ten at least one; more where a bound
     would be rounded to 1 or across it, for that side is what an interval is read for."""
     width = abs(high - low)
     least = 1 if low < 10.0 else 0

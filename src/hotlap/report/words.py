@@ -178,7 +178,10 @@ def verdict(report: Report) -> str:
     if report.levers and not report.kept:
         tried = len(report.levers)
         return f"{tried} lever{'s were' if tried > 1 else ' was'} tried, none was kept."
-    top = report.findings.findings[0] if report.findings.findings else None
+    found = report.findings.findings
+    top = next((f for f in found if f.confirmed or "without_interval" not in f.evidence), None)
+    if top is None and found:
+        return "Nothing is certain to be gained: what was found gained nothing certain when it was taken away."
     if top is None or top.cause == "nothing-to-gain":
         return "Nothing to gain: the training runs at its roof." if top else "No cause was found."
     if top.share <= 0:

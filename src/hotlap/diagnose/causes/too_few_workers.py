@@ -13,8 +13,6 @@ def _threads_in_use(view: View) -> float:
     """Cores the trainer keeps busy while it computes: by its CPU time where telemetry has it, else torch's threads."""
     ticks = [tick for tick in view.timeline.tick if tick.t >= view.start_ns]
     threads = float(min(view.torch_threads, view.machine.cores))
-    if view.on_device:
-        return 1.0
     if len(ticks) < 2 or ticks[-1].t <= ticks[0].t:
         return threads
     cpu_per_s = (ticks[-1].cpu - ticks[0].cpu) / (ticks[-1].t - ticks[0].t)
@@ -27,7 +25,7 @@ def _hidden_s(view: View) -> float:
     """Seconds of data wait that workers on every core could hide.
 
     With k workers a step lasts as long as the slowest of: the rest of the step, loading over k, and all CPU work
-    over all cores.
+    over all cores. What a device computes is no work of theirs.
     """
     loading = view.loading
     rest = max(0.0, view.times.steady_s - view.times.wait_s)
@@ -40,8 +38,9 @@ def _hidden_s(view: View) -> float:
     else:
         load, cpu = loading.load_s, loading.cpu_s or 0.0
     most = max(cores, view.workers + 1)
-    alone = max(0.0, rest - view.compute_s)
-    best = max(rest, load / most, (view.compute_s * _threads_in_use(view) + alone + cpu) / cores)
+    compute_s = 0.0 if view.on_device else view.compute_s
+    alone = max(0.0, rest - compute_s)
+    best = max(rest, load / most, (compute_s * _threads_in_use(view) + alone + cpu) / cores)
     return max(0.0, view.times.wait_s - max(0.0, best - rest))
 
 
