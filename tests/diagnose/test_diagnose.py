@@ -111,6 +111,44 @@ def test_nothing_to_gain_is_confirmed_by_all_of_the_interval(high: float, confir
     assert [f.confirmed for f in found.findings] == [confirmed]
 
 
+def once(*places: int, n: int = 60, **slow: float) -> TimelineBuilder:
+    """Steps of 20 ms, and slow ones at some places."""
+    builder = TimelineBuilder()
+    for at in range(n):
+        builder.steps(1, **{**COMPUTE, **(slow if at in places else {})})
+    return builder
+
+
+def test_what_happened_once_in_a_short_run_is_not_spread_over_its_steps() -> None:
+    compiled = judge(once(30, forward=21.0))
+    assert compiled.throughput.step_s == pytest.approx(0.0205)
+    assert any("Step 30 took 21 s" in note and "left out" in note for note in compiled.notes)
+    assert judge(once(20, 40, backward=21.0)).throughput.step_s == pytest.approx(0.0205)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        once(30, 31, forward=21.0),
+        once(15, 30, 45, forward=21.0),
+        once(30, residual=21.0),
+        once(30, forward=0.3),
+        once(1000, n=2000, forward=2.0),
+    ],
+    ids=[
+        "two that follow each other",
+        "three",
+        "a pause of the script's own",
+        "not that much",
+        "a small part of a run",
+    ],
+)
+def test_other_slow_steps_are_how_the_script_trains(run: TimelineBuilder) -> None:
+    timeline = run.build()
+    view = look(timeline, cpu_machine(), DEFAULT)
+    assert view.steady.aside == () and view.steady.steps == timeline.n_steps - 1
+
+
 def test_one_aggregated_row() -> None:
     found = judge(TimelineBuilder().steps(1000, rows_of=1000, **COMPUTE))
     assert found.throughput.steps_seen == 1000 and found.throughput.warmup_steps == 0

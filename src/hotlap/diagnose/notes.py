@@ -27,6 +27,11 @@ def make_notes(view: View) -> list[str]:
         notes.append(
             f"Only {view.steady.steps} steady steps were seen; shares are rough below {view.policy.short_run_steps}."
         )
+    for row in view.steady.aside:
+        notes.append(
+            f"Step {row.i} took {row.w / 1e9:.3g} s, most of it to compute, as where code is compiled anew: "
+            "left out of the shares, since the others took less than a twentieth of that."
+        )
     drift = find_drift(view)
     taken = neighbours_since(view, drift) if drift is not None else None
     if drift is not None and taken is not None:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 
-from hotlap.diagnose.phases import core_ns
+from hotlap.diagnose.phases import core_ns, phase_ns
 from hotlap.diagnose.policy import Policy
 from hotlap.records.rows import Step
 
-__all__ = ["Steady", "find_steady"]
+__all__ = ["Steady", "find_steady", "set_aside"]
+
+_COMPUTE = ("forward", "backward", "optimizer")
+_ONCE_TIMES = 20.0
+"""A step that takes as many times the median, and ..."""
+_ONCE_SHARE = 0.1
+"""... as large a part of all steps together, says how long a compilation takes, and nothing of steps."""
+_ONCE_MOST = 2
+"""More of them are how the script trains."""
 
 
 @dataclass(frozen=True)
 class Steady:
-    """The rows that count, and how many steps before them did not."""
+    """The rows that count, how many steps before them did not, and single ones among them that were set aside."""
 
     rows: list[Step]
     warmup_steps: int
+    aside: tuple[Step, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -50,3 +60,32 @@ def find_steady(rows: list[Step], phases: list[str], policy: Policy) -> Steady:
     if start == last and last > first and median(times[start : start + policy.warmup_window]) > limit:
         start = first
     return Steady(rows[start:], sum(row.n for row in rows[:start]))
+
+
+def set_aside(steady: Steady, phases: list[str]) -> Steady:
+    """Leave out what happened once in a short run: a step in which code was compiled, or an algorithm was looked for.
+
+    Only single steps whose time went into compute, where it was measured: a pause elsewhere is the script's own, and
+    its stacks name the line.
+    """
+    rows = steady.rows
+    cores = core_ns(rows, phases)
+    if not rows:
+        return steady
+    usual = median(core / row.n for core, row in zip(cores, rows, strict=True))
+    limit = max(_ONCE_TIMES * usual, _ONCE_SHARE * sum(cores))
+    found = [
+        k
+        for k, (core, row) in enumerate(zip(cores, rows, strict=True))
+        if row.n == 1 and core > limit and _computes(row, core, phases)
+    ]
+    if not 0 < len(found) <= _ONCE_MOST or any(b - a == 1 for a, b in pairwise(found)):
+        return steady
+    kept = [row for k, row in enumerate(rows) if k not in found]
+    return replace(steady, rows=kept, aside=tuple(rows[k] for k in found))
+
+
+def _computes(row: Step, core: int, phases: list[str]) -> bool:
+    """Whether compute took most of a step, or nobody measured what did."""
+    measured = [value for phase in phases if (value := phase_ns(row, phase, phases)) is not None]
+    return not measured or 2 * sum(phase_ns(row, phase, phases) or 0 for phase in _COMPUTE) > core

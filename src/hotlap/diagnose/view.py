@@ -15,7 +15,7 @@ from hotlap.diagnose.policy import Policy
 from hotlap.diagnose.script import loader_facts, model_facts, setting
 from hotlap.diagnose.shares import Times, measure
 from hotlap.diagnose.stacks import Sampled, StackBook, collect, user_caller, user_where
-from hotlap.diagnose.steady import Steady, find_steady
+from hotlap.diagnose.steady import Steady, find_steady, set_aside
 from hotlap.diagnose.surroundings import Around
 from hotlap.records.findings import Drift, Finding, LoaderFacts, Where
 from hotlap.records.library_files import MODULE
@@ -213,7 +213,7 @@ def look(timeline: Timeline, machine: Machine, policy: Policy, around: Sequence[
     """Digest a timeline. Raises nothing on odd ones: what was not measured is None or empty."""
     phases = phase_names(timeline.header.phases)
     rows = sorted(timeline.step, key=lambda row: row.i)
-    steady = find_steady(rows, phases, policy)
+    steady = set_aside(find_steady(rows, phases, policy), phases)
     start_ns = steady.rows[0].t if steady.rows else 0
     loader = loader_facts(timeline)
     per_epoch = steps_per_epoch(timeline, loader, steady)
