@@ -10,13 +10,15 @@ import pytest
 from lap_support import Session
 
 from hotlap.lap import roof as module
-from hotlap.lap.roof import NO_ROOF, measure_roof, numeric_moves
+from hotlap.lap.roof import NO_ROOF, STILL_LOADS, measure_roof, numeric_moves
 from hotlap.lever.catalog import threads
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.plan import Move
+from hotlap.records.rows import Mark
 from hotlap.records.trials import Interval, Trial
 from hotlap.testing.lever_kit import findings_of, machine_of
 
+RESIDENT = Mark("ablation", "data", "applied", 1)
 SESSION = cast(Any, SimpleNamespace(machine=machine_of(), options=SimpleNamespace(
     allow={"bits", "maths", "distribution"}, skip=set())))  # fmt: skip
 
@@ -46,10 +48,14 @@ def test_more_threads_than_cores_are_surely_too_many() -> None:
     assert threads.gain(finding, many, few).low_s > 0.7 * finding.seconds_per_step
 
 
-def roof_of(findings: Findings, interval: Interval, monkeypatch: pytest.MonkeyPatch) -> tuple[Roof | None, Trial]:
+def roof_of(
+    findings: Findings, interval: Interval, monkeypatch: pytest.MonkeyPatch, marks: tuple[Mark, ...] = (RESIDENT,)
+) -> tuple[Roof | None, Trial]:
     """The roof of a script without numeric levers, whose trial measures ``interval``."""
     monkeypatch.setattr(module, "measure", lambda *_: Trial("roof", {}, "measured", interval=interval))
-    return measure_roof(cast(Any, Session()), cast(Any, "script"), findings)
+    session: Any = Session()
+    session.timeline = lambda arm: SimpleNamespace(mark=list(marks))
+    return measure_roof(session, cast(Any, "script"), findings)
 
 
 def test_a_roof_is_never_below_the_scripts_own_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,3 +70,14 @@ def test_a_roof_is_never_below_the_scripts_own_throughput(monkeypatch: pytest.Mo
 def test_a_trial_that_is_surely_slower_than_the_script_is_no_roof(monkeypatch: pytest.MonkeyPatch) -> None:
     roof, trial = roof_of(findings_of("decode"), Interval(0.9, 0.85, 0.95), monkeypatch)
     assert roof is None and trial.reason == NO_ROOF
+
+
+def test_a_roof_that_still_loads_is_told_as_what_it_is_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    faster, logging = Interval(2.0, 1.9, 2.1), (Mark("ablation", "logging", "applied", 1),)
+    quiet = replace(findings_of("gc"), phases={"data_wait": 0.01})
+    assert roof_of(quiet, faster, monkeypatch)[0].how.startswith("resident batch; ")  # type: ignore[union-attr]
+    assert roof_of(quiet, faster, monkeypatch, logging)[0].how.startswith("validation, ")  # type: ignore[union-attr]
+    for waiting in (replace(quiet, phases={"data_wait": 0.3}), replace(findings_of("slow-iterator"), phases={})):
+        roof, trial = roof_of(waiting, faster, monkeypatch, logging)
+        assert roof is None and trial.reason == STILL_LOADS
+        assert roof_of(waiting, faster, monkeypatch)[0] is not None

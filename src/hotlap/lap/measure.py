@@ -18,7 +18,7 @@ from hotlap.trial.compare import compare
 from hotlap.trial.design import mean_turn_s, typical_step_s
 from hotlap.trial.periodic import PeriodicStats
 
-__all__ = ["LONG_SHARE", "Question", "measure", "windows_of"]
+__all__ = ["LONG_SHARE", "Question", "measure", "took_away", "windows_of"]
 
 TAKEN_AWAY = {
     "data": ("epoch_start",),
@@ -128,7 +128,7 @@ def _compared(session: Session, incumbent: Arm, candidate: Arm, question: Questi
         interval,
         session.on_progress,
     )
-    if without not in (None, "everything") and trial.status == "measured":
+    if without is not None and without != "everything" and trial.status == "measured":
         trial = _check_ablation(session, candidate, trial, without)
     if unknown and trial.interval is None:
         trial = replace(trial, status="refused", reason=unknown[-1])
@@ -178,11 +178,16 @@ def _in_samples(windows: list[Window], periodic: PeriodicStats, unknown: list[st
     return ratio_interval(rows, baseline_s, candidate_s, level)
 
 
-def _check_ablation(session: Session, candidate: Arm, trial: Trial, without: str | None) -> Trial:
+def took_away(session: Session, arm: Arm, what: str) -> tuple[bool, str]:
+    """Whether the ablation ``what`` took hold in an arm that ran, and why not."""
+    timeline = session.timeline(arm)
+    marks = [m for m in timeline.mark if m.kind == "ablation" and m.id == what] if timeline else []
+    if any(m.state == "applied" for m in marks):
+        return True, ""
+    return False, marks[-1].why if marks and marks[-1].why else "it did not occur during the trial"
+
+
+def _check_ablation(session: Session, candidate: Arm, trial: Trial, without: str) -> Trial:
     """An ablation that did not take hold has measured nothing."""
-    timeline = session.timeline(candidate)
-    marks = [m for m in timeline.mark if m.kind == "ablation" and m.id == without] if timeline else []
-    if marks and any(m.state == "applied" for m in marks):
-        return trial
-    why = marks[-1].why if marks and marks[-1].why else "it did not occur during the trial"
-    return replace(trial, status="no-effect", reason=why, interval=None)
+    took, why = took_away(session, candidate, without)
+    return trial if took else replace(trial, status="no-effect", reason=why, interval=None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hotlap.lap.measure import Question, measure
+from hotlap.diagnose.policy import DEFAULT
+from hotlap.lap.measure import Question, measure, took_away
 from hotlap.lap.session import Session, validation_place
 from hotlap.lever.contract import Refusal
 from hotlap.lever.registry import levers
@@ -22,6 +23,8 @@ MEASURE_S = 11.0
 HARDLY_MORE = 1.1
 """Below this ratio the roof is measured again without numeric levers, and the higher one is taken."""
 NO_ROOF = "with loading and host work taken away steps took longer than the script's own: something disturbed the trial"
+
+STILL_LOADS = "its loading could not be taken away: its batches come from no DataLoader of torch's"
 
 
 def numeric_moves(session: Session, findings: Findings, kept: Sequence[Move] = ()) -> list[Move]:
@@ -62,17 +65,23 @@ def _too_low(trial: Trial) -> bool:
 def measure_roof(
     session: Session, incumbent: Arm, findings: Findings, kept: Sequence[Move] = ()
 ) -> tuple[Roof | None, Trial]:
-    """Measure the roof beside ``incumbent`` (the unmodified script, or the plan so far)."""
+    """Measure the roof beside ``incumbent`` (the unmodified script, or the plan so far).
+
+    None where there is none, and the trial's reason says why: also of a script that waits for loading which cannot be
+    taken away.
+    """
     session.stage = "roof"
     question = Question("roof", MEASURE_S, precision=0.04, without="everything")
     moves = numeric_moves(session, findings, kept)
     arm = session.arm("roof", moves=moves, ablate=ABLATIONS, validation=validation_place(findings))
     trial = measure(session, incumbent, arm, question)
+    resident, _ = took_away(session, arm, "data")
     broken = trial.status == "failed" and not trial.windows
     if moves and not kept and (broken or _too_low(trial)):  # by a numeric lever that does not fit this script
         session.discard(arm)
         arm = session.arm("roof-plain", ablate=ABLATIONS, validation=validation_place(findings))
         plain = measure(session, incumbent, arm, question)
+        resident = resident or took_away(session, arm, "data")[0]
         if broken or _ratio(plain) > _ratio(trial):
             moves, trial = [], plain
     session.discard(arm)
@@ -80,13 +89,22 @@ def measure_roof(
         return None, trial
     if trial.interval.high < 1.0:
         return None, replace(trial, reason=NO_ROOF)
-    return _roof(findings, trial.interval.ratio, moves), trial
+    if not resident and _waits_for_data(findings):
+        return None, replace(trial, reason=STILL_LOADS)
+    return _roof(findings, trial.interval.ratio, moves, resident), trial
 
 
-def _roof(findings: Findings, ratio: float, moves: Sequence[Move]) -> Roof:
-    """``ratio``: throughput at the roof over the script's own, which a roof is never below."""
+def _waits_for_data(findings: Findings) -> bool:
+    """Whether loading holds the step, so that a roof with the loading in it is none."""
+    waits = (findings.phases.get("data_wait") or 0.0) >= DEFAULT.min_data_wait_share
+    return waits or any(f.cause == "slow-iterator" for f in findings.findings)
+
+
+def _roof(findings: Findings, ratio: float, moves: Sequence[Move], resident: bool) -> Roof:
+    """``ratio``: throughput at the roof over the script's own, which a roof is never below. ``resident``: its batches
+    were one batch again and again."""
     now, ratio = findings.throughput, max(1.0, ratio)
-    how = "resident batch; validation, checkpoints and logging taken away"
+    how = ("resident batch; " if resident else "") + "validation, checkpoints and logging taken away"
     if moves:
         how += "; with " + ", ".join(m.lever for m in moves)
     return Roof(
