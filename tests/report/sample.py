@@ -38,6 +38,7 @@ MACHINE = Machine(
     compiler="g++ 12.2",
     shm_bytes=8_400_000_000,
     shm_free_bytes=8_300_000_000,
+    host="5b1e6c0a9f37",
 )
 
 PHASES: dict[str, float | None] = {
