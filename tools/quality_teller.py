@@ -34,7 +34,8 @@ def quality_rows(document: dict[str, Any]) -> list[tuple[str, str]]:
         *((f"wall time, {p}", str(value("wall_s", [run["wall_s"] for run in runs[p]]))) for p in PRESETS),
         ("trained on", f"{f['data']}, {runs['slow'][0]['samples']} samples a run"),
     ]
-    return [*found, *([("set for both alike", ", ".join(f["set"]))] if f["set"] else [])]
+    found += [("set for both alike", ", ".join(f["set"]))] if f["set"] else []
+    return [*found, *([("remark", f["remark"])] if "remark" in f else [])]
 
 
 def _metrics(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
