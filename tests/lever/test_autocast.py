@@ -67,3 +67,13 @@ def test_what_this_torch_does_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     weight_casts.casts_forget_gradients.cache_clear()
     assert weight_casts.casts_forget_gradients()
     weight_casts.casts_forget_gradients.cache_clear()
+
+
+def test_an_export_has_no_casts(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+    with LocalTarget(str(tmp_path)) as target:
+        autocast.apply(target, {"dtype": "bf16"})
+        model(torch.randn(2, 8)).sum().backward()
+        traced = torch.jit.trace(model.eval(), torch.randn(2, 8), check_trace=False)
+        assert target.changes == 1
+    assert "aten::to" not in str(traced.inlined_graph)

@@ -96,6 +96,7 @@ def test_later_changes_of_the_weights_do_not_reach_the_file(target: LocalTarget,
         lambda p: os.replace(p, p.with_name("best.pt")) is None,
         lambda p: shutil.copy(p, p.with_name("copy.pt")), lambda p: os.remove(p) is None,
         lambda p: len(p.read_bytes()) > 0, lambda p: os.system(f"test -e {p}") == 0,
+        lambda p: os.chmod(p, 0o600) is None, lambda p: os.utime(p) is None, lambda p: os.truncate(p, 1) is None,
     ],
 )  # fmt: skip
 def test_who_looks_for_the_file_finds_it(target: LocalTarget, tmp_path: Path, look: Any) -> None:

@@ -61,11 +61,12 @@ class _Guarded:
         self._called = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        import torch
         from torch._dynamo.exc import TorchDynamoException
 
         module: Any = self._module()
         assert module is not None, "a model is called while it is alive"
-        if self._compiled is not None:
+        if self._compiled is not None and not torch.jit.is_tracing():  # an export is of the model as it is
             try:
                 out = self._compiled(*args, **kwargs)
             except TorchDynamoException as err:

@@ -18,7 +18,7 @@ from hotlap.lever.pending_saves import PendingSaves, Reach
 __all__ = ["settle_before"]
 
 _FILE_FUNCTIONS: dict[str, Reach] = {
-    "access": "itself",
+    **dict.fromkeys(("access", "chmod", "chown", "lchown", "utime", "truncate", "setxattr"), "itself"),
     **dict.fromkeys(("stat", "lstat", "listdir", "scandir"), "inside"),
     **dict.fromkeys(("replace", "rename", "remove", "unlink", "link", "symlink", "rmdir", "open"), "below"),
 }
@@ -53,11 +53,11 @@ def settle_before(target: Target, pending: PendingSaves) -> None:
         for name, reach in _FILE_FUNCTIONS.items()
         if hasattr(os, name)
     }
-    for name in _ABILITIES:  # the standard library asks these sets what a function can do
-        able: set[Any] = getattr(os, name, set())
-        swap(os, name, able | {new for old, new in waiting.items() if old in able})
     for old, new in waiting.items():
         swap(os, old.__name__, new)
+    for name in _ABILITIES:  # the standard library asks these sets what a function can do
+        able: set[Any] = getattr(os, name, set())
+        swap(os, name, able | {getattr(os, old.__name__) for old in waiting if old in able})
     swap(builtins, "open", _waiting(builtins.open, pending))
     swap(io, "open", builtins.open)
     for name in _PROCESSES:

@@ -108,7 +108,7 @@ def apply(target: Target, setting: Setting) -> None:
             return call(*args, **kwargs)
         kind = parameter.device.type
         low = torch.bfloat16 if setting["dtype"] == "bf16" else torch.float16
-        if torch.is_autocast_enabled(kind) or module in heads:
+        if torch.is_autocast_enabled(kind) or module in heads or torch.jit.is_tracing():  # an export keeps its casts
             return call(*args, **kwargs)
         if module not in seen:
             seen.add(module)

@@ -110,6 +110,8 @@ def apply(target: Target, setting: Setting) -> None:
         return result
 
     target.around_step(step)
+    # what is frozen is not collected at the interpreter's end, and files in a cycle would lose their last lines
+    target.at_exit(lambda: gc.unfreeze() if frozen.on else None)
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
