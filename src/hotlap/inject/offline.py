@@ -62,8 +62,8 @@ def _wandb(module: Any) -> None:
     def init(*args: Any, **kwargs: Any) -> Any:
         settings = kwargs.get("settings")
         given = settings.get("mode") if isinstance(settings, dict) else getattr(settings, "mode", None)
-        if (kwargs.get("mode") or given or os.environ.get("WANDB_MODE")) != "disabled":
-            kwargs["mode"] = "offline"  # the script may have set the variable itself
+        mode = kwargs.get("mode") or given or os.environ.get("WANDB_MODE")
+        kwargs["mode"] = "disabled" if mode == "disabled" else "offline"  # the script may have set the variable itself
         return started(*args, **kwargs)
 
     module.init = init
