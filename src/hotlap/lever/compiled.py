@@ -66,7 +66,8 @@ class _Guarded:
 
         module: Any = self._module()
         assert module is not None, "a model is called while it is alive"
-        if self._compiled is not None and not torch.jit.is_tracing():  # an export is of the model as it is
+        traced = torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        if self._compiled is not None and not traced:  # an export is of the model as it is
             try:
                 out = self._compiled(*args, **kwargs)
             except TorchDynamoException as err:

@@ -108,7 +108,8 @@ def apply(target: Target, setting: Setting) -> None:
             return call(*args, **kwargs)
         kind = parameter.device.type
         low = torch.bfloat16 if setting["dtype"] == "bf16" else torch.float16
-        if torch.is_autocast_enabled(kind) or module in heads or torch.jit.is_tracing():  # an export keeps its casts
+        traced = torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        if torch.is_autocast_enabled(kind) or module in heads or traced:  # an export holds no casts
             return call(*args, **kwargs)
         if module not in seen:
             seen.add(module)
