@@ -266,3 +266,50 @@ def test_a_last_checkpoint_that_was_not_written_is_told(tmp_path: Path) -> None:
     assert "bad.pt, written in the background" in done.stderr
     assert (tmp_path / "train.py.good.pt").stat().st_size > 0
     assert (tmp_path / "train.py.late.pt").stat().st_size > 0, "made behind the end of the guest"
+
+
+FOLDS = """
+import gc, multiprocessing, weakref
+import torch
+from torch import nn
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(16, 3, 8, 8), torch.randn(16, 4))
+made = []
+
+def network():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+def fold():
+    loader = torch.utils.data.DataLoader(data, batch_size=4)
+    student, teacher = network(), network().eval()
+    for p in teacher.parameters():
+        p.requires_grad_(False)
+    optimizer = torch.optim.Adam(student.parameters(), lr=0.1)
+    made.extend(weakref.ref(thing) for thing in (loader, student, teacher, optimizer))
+    for epoch in range(2):
+        for x, y in loader:
+            wanted = teacher(x)
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(student(x), y + wanted)
+            loss.backward()
+            optimizer.step()
+
+for number in range(3):
+    fold()
+    gc.collect()
+print([type(ref()).__name__ for ref in made if ref() is not None], len(multiprocessing.active_children()))
+"""
+
+
+def test_a_past_folds_loader_workers_and_models_are_let_go(tmp_path: Path) -> None:
+    settings: dict[str, dict[str, object]] = {
+        "channels-last": {},
+        "cache-teacher": {"max_bytes": 1 << 20},
+        "loader-workers": {"workers": 1, "prefetch": 2, "torch_threads": None},
+        "optimizer-fused": {"impl": "foreach"},
+        "teacher-inference": {"dtype": "fp32", "channels_last": True},
+    }
+    moves = [Move(lever, setting, "maths") for lever, setting in settings.items()]
+    done, timeline = run(tmp_path, FOLDS, mode="run", moves=moves, cores=2, scratch=str(tmp_path))
+    assert timeline is not None and {m.id: m.state for m in timeline.mark} == dict.fromkeys(settings, "applied"), done
+    assert done.stdout == "[] 0\n"

@@ -10,6 +10,7 @@ from hotlap.inject.guard import Guard
 from hotlap.inject.identities import Identities
 from hotlap.inject.met_inside import LOOKS, frozen_inside
 from hotlap.inject.on_import import on_import
+from hotlap.lever.knob import Knob
 from hotlap.lever.script_errors import is_the_scripts
 from hotlap.probe.c_functions import as_unbound
 from hotlap.probe.hook_points import HookPoints
@@ -57,11 +58,8 @@ class GuestTarget:
 
     def replace(self, owner: object, name: str, new: object) -> None:
         """Set an attribute, also one that its class guards (``DataLoader.persistent_workers``)."""
-        values = getattr(owner, "__dict__", None)
-        if isinstance(values, dict) and name in values and not isinstance(owner, type | ModuleType):
-            old = values[name]
-            values[name] = new
-            self.undo.add(lambda: values.__setitem__(name, old))
+        if hasattr(owner, "__dict__") and not isinstance(owner, type | ModuleType | Knob):
+            self.undo.replace_in(owner, name, new)
         else:
             self.undo.replace(owner, name, as_unbound(getattr(owner, name, None), new))
         self.changed()
@@ -242,7 +240,8 @@ class GuestTarget:
         if known is None:
             import torch
 
-            root = id(module) in self._points.roots
+            met = self._points.roots.get(id(module))
+            root = met is not None and met() is module  # not one that lay there before
             if not root and not torch.is_grad_enabled():
                 return False
             known = root or any(p.requires_grad for p in parameters_of(module))

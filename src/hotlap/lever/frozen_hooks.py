@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -141,14 +142,18 @@ def hook_frozen(target: Target, module: nn.Module, dtype: str, channels_last: bo
     """Hooks, and the layout, as one change of ``target``."""
     import torch
 
+    met = weakref.ref(module)
+
     def give_up() -> None:
-        switch(False)
-        target.unfit(f"something that is no parameter of {type(module).__name__} is trained inside")
+        there = met()
+        assert there is not None, "a network is called while it is alive"
+        switch(there, False)
+        target.unfit(f"something that is no parameter of {type(there).__name__} is trained inside")
         target.changed(-1)
 
     hooks = FrozenHooks(dtype, channels_last, give_up)
 
-    def switch(on: Any) -> None:
+    def switch(module: nn.Module, on: Any) -> None:
         if channels_last:
             layout = torch.channels_last if on else torch.contiguous_format
             module.to(memory_format=layout)  # type: ignore[call-overload]
@@ -157,4 +162,4 @@ def hook_frozen(target: Target, module: nn.Module, dtype: str, channels_last: bo
         else:
             hooks.remove()
 
-    target.replace(Knob(lambda: False, switch), "value", True)
+    target.replace(Knob.of(module, False, switch), "value", True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["Knob"]
+
+Thing = TypeVar("Thing")
 
 
 class Knob:
@@ -18,6 +21,18 @@ class Knob:
         self._read = read
         self._write = write
         self._first = read()
+
+    @classmethod
+    def of(cls, thing: Thing, before: Any, write: Callable[[Thing, Any], None]) -> Knob:
+        """One of an object that it does not keep alive: ``write(thing, value)``, with ``before`` on undo."""
+        met = weakref.ref(thing)
+
+        def written(value: Any) -> None:
+            there = met()
+            if there is not None:
+                write(there, value)
+
+        return cls(lambda: before, written)
 
     @property
     def value(self) -> Any:

@@ -6,6 +6,7 @@ import functools
 import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from hotlap.lever.contract import Target
 from hotlap.lever.fingerprints import WeightsPrint
@@ -66,13 +67,14 @@ class _Untrained:
         self._target = target
         self._then = then
         self._steps = 0
+        self._is_giving_back = False
         self._first: list[tuple[nn.Module, _Weights, _Grads]] = []
         """At the first step: each network, its weights, and its gradients."""
         self._given: list[_Grads] = []
         """The gradients of each after the last backward before the second step."""
-        self._frozen: list[tuple[list[Any], Callable[[bool], None]]] = []
-        self._watched: list[tuple[nn.Module, Any, Callable[[bool], None]]] = []
-        """Frozen networks, their weights then, and what gives their gradients back."""
+        self._frozen: WeakKeyDictionary[nn.Module, _Switch] = WeakKeyDictionary()
+        self._watched: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()
+        """Frozen networks, and their weights then."""
 
     def backward(self, backward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out = backward(*args, **kwargs)
@@ -95,25 +97,19 @@ class _Untrained:
         return step(*args, **kwargs)
 
     def _freeze(self, module: nn.Module) -> None:
-        own = [p for p in module.parameters() if p.requires_grad]
-
-        def switch(on: bool) -> None:
-            for p in own:
-                p.requires_grad_(on)
-
-        if not self._frozen:
+        if not self._is_giving_back:
             self._give_back_to_optimizers()
-        self._frozen.append((own, switch))
-        self._watched.append((module, _bits(module), switch))
-        self._target.replace(Knob(lambda: own[0].requires_grad, switch), "value", False)
+        self._frozen[module] = _Switch(module)
+        self._watched[module] = _bits(module)
+        self._target.replace(Knob.of(module, True, self._frozen[module]), "value", False)
         self._then(module)
 
     def _look_again(self) -> None:
         """Somebody who changes the weights now may want gradients for it."""
-        changed = [kept for kept in self._watched if _bits(kept[0]) != kept[1]]
-        self._watched = [kept for kept in self._watched if not any(kept is other for other in changed)]
-        for _, _, switch in changed:
-            switch(True)
+        for module, bits in list(self._watched.items()):
+            if _bits(module) != bits:
+                del self._watched[module]
+                self._frozen[module](module, True)
 
     def _give_back_to_optimizers(self) -> None:
         from torch.optim import Optimizer
@@ -124,12 +120,28 @@ class _Untrained:
         def add_param_group(optimizer: Any, group: Any) -> None:
             real(optimizer, group)
             wanted = {id(p) for p in optimizer.param_groups[-1]["params"]}
-            for own, switch in self._frozen:
-                if any(id(p) in wanted for p in own):
-                    switch(True)
+            for module, switch in list(self._frozen.items()):
+                if any(id(p) in wanted for p in switch.of(module)):
+                    switch(module, True)
 
+        self._is_giving_back = True
         self._target.replace(Optimizer, "add_param_group", add_param_group)
         self._target.changed(-1)
+
+
+class _Switch:
+    """Takes ``requires_grad`` from the parameters of a network that have it now, and gives it back to the same."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._graded = {name for name, p in module.named_parameters() if p.requires_grad}
+
+    def __call__(self, module: nn.Module, on: bool) -> None:
+        for parameter in self.of(module):
+            parameter.requires_grad_(on)
+
+    def of(self, module: nn.Module) -> list[Any]:
+        """The parameters."""
+        return [p for name, p in module.named_parameters() if name in self._graded]
 
 
 _Grads = list[tuple[int, int]]

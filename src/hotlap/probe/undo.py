@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,31 @@ class Undo:
         self._entries.append(restore)
         return found
 
+    def replace_in(self, owner: Any, name: str, new: Any) -> None:
+        """Set an attribute of one object (a guarded one in its ``__dict__``), and keep neither that nor what it held
+        alive: a script may make a loader and a model for each fold."""
+        values = vars(owner)
+        held = [values.get(name, ABSENT)]
+        met, ours = _loosely(owner, lambda _: held.clear()), _loosely(new)
+        if held[0] is ABSENT:
+            setattr(owner, name, new)
+        else:
+            values[name] = new
+
+        def restore() -> str | None:
+            there = met()
+            if there is None:
+                return None
+            if held[0] is not ABSENT:
+                vars(there)[name] = held[0]
+            elif vars(there).get(name) is not ours():
+                return f"{type(there).__name__}.{name} was replaced by somebody else"
+            else:
+                delattr(there, name)
+            return None
+
+        self._entries.append(restore)
+
     def add(self, take_back: Callable[[], Any]) -> None:
         """Register a callable that takes something back; what it returns is ignored."""
 
@@ -62,3 +88,11 @@ class Undo:
             if problem:
                 problems.append(problem)
         return problems
+
+
+def _loosely(thing: Any, when_gone: Callable[[Any], None] | None = None) -> Callable[[], Any]:
+    """What gives the thing for as long as it lives; of kinds that cannot be referred to so (numbers), for good."""
+    try:
+        return weakref.ref(thing, when_gone)
+    except TypeError:
+        return lambda: thing

@@ -25,6 +25,7 @@ weights that is changed through ``.data`` or numpy, alone, is seen within eight 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from hotlap.lever.checks import MAX_BYTES, check_max_bytes
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
@@ -90,7 +91,7 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """A forward that remembers, for each frozen network that has a plain one."""
-    kept: list[Recalled] = []
+    kept: WeakSet[Recalled] = WeakSet()
     longest: list[int] = []
 
     def remember(module: nn.Module) -> None:
@@ -103,7 +104,7 @@ def apply(target: Target, setting: Setting) -> None:
         recalled = Recalled(module, target, setting["max_bytes"])
         recalled.dataset_len = max(longest, default=None)
         target.replace(module, "forward", recalled)
-        kept.append(recalled)
+        kept.add(recalled)
 
     def look_inside(root: nn.Module) -> None:
         import torch

@@ -94,13 +94,13 @@ def apply(target: Target, setting: Setting) -> None:
             target.unfit(why)
             return
 
-        def lay_out(last: Any) -> None:
+        def lay_out(module: nn.Module, last: Any) -> None:
             layout = torch.channels_last if last else torch.contiguous_format
             # As module.to, which refuses a model that has 3-d convolutions, too. Not `contiguous`: to that a kernel of
             # one channel is in either format already, and keeps strides by which another algorithm is chosen.
             module._apply(lambda t: t.to(memory_format=layout) if t.dim() == 4 else t)  # type: ignore[no-untyped-call]
 
-        target.replace(Knob(lambda: False, lay_out), "value", True)
+        target.replace(Knob.of(module, False, lay_out), "value", True)
         converted.add(module)
 
     def forward(module: nn.Module, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

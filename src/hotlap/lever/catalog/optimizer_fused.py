@@ -90,17 +90,22 @@ def apply(target: Target, setting: Setting) -> None:
     def switch(optimizer: Optimizer) -> None:
         if not _supported(optimizer, impl):
             return
-        places: list[dict[str, Any]] = [optimizer.defaults, *optimizer.param_groups]
-        before = [(p.get(impl), p.get(other)) for p in places]
+        before = [(place.get(impl), place.get(other)) for place in _places(optimizer)]
 
-        def write(value: Any) -> None:
-            for held, (old, old_other) in zip(places, before, strict=True):
+        def write(optimizer: Optimizer, value: Any) -> None:
+            for number, held in enumerate(_places(optimizer)):
+                old, old_other = before[number if number < len(before) else 0]  # a later group took the defaults over
                 held[impl] = True if value is True else old
                 held[other] = False if value is True else old_other
 
-        target.replace(Knob(lambda: None, write), "value", True)
+        target.replace(Knob.of(optimizer, None, write), "value", True)
 
     target.on_optimizer(switch)
+
+
+def _places(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """Where it says how it updates: its defaults, which later groups take over, and each group."""
+    return [optimizer.defaults, *optimizer.param_groups]
 
 
 def _supported(optimizer: Optimizer, impl: str) -> bool:

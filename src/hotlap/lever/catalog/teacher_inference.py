@@ -24,6 +24,7 @@ from rounded values. A script that reads gradients of a network that it does not
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
@@ -101,19 +102,19 @@ def environment(setting: Setting) -> dict[str, str]:
 def apply(target: Target, setting: Setting) -> None:
     """Hook each frozen network once."""
 
-    treated: dict[int, nn.Module] = {}
+    treated: WeakSet[nn.Module] = WeakSet()
 
     def treat(module: nn.Module) -> None:
-        if id(module) not in treated:  # hooks of two contexts would leave them in the wrong order
-            treated[id(module)] = module
+        if module not in treated:  # hooks of two contexts would leave them in the wrong order
+            treated.add(module)
             hook_frozen(target, module, setting["dtype"], setting["channels_last"] and not is_held(module))
 
-    roots: list[nn.Module] = []
+    roots: WeakSet[nn.Module] = WeakSet()
 
     def look_inside(root: nn.Module) -> None:
         if any(type(part).__name__ == "DataParallel" for part in root.modules()):
             return  # its parts are called as copies in several threads, which share the hooks
-        roots.append(root)
+        roots.add(root)
         for part in list(frozen_parts(root)):
             treat(part)
 
