@@ -191,9 +191,10 @@ def test_arms_train_in_turn_and_the_first_round_is_not_counted(tmp_path: Path, m
     assert seen["bare"] == [5.0, 12.0], "the first of three is not counted"
 
 
-def test_where_one_round_fits_it_is_all_there_is(tmp_path: Path) -> None:
+def test_where_one_round_fits_it_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = overhead.rounds(SMALL, 0.0, tmp_path)
     assert set(seen) == set(overhead.ARMS) and all(len(values) == 1 for values in seen.values())
+    monkeypatch.setattr(overhead, "ARMS", ("bare",))
     with pytest.raises(SystemExit, match="the loop ended with 1"):
         overhead.rounds({**SMALL, "device": "nowhere"}, 0.0, tmp_path)
 

@@ -81,5 +81,5 @@ def test_a_late_change_and_noise_are_no_late_growth() -> None:
         assert found([*steady, *(3.0 + draw.random() / 10 for _ in range(after))]) is None, after
     for spread in (0.05, 0.2, 0.5):
         noisy = [draw.lognormvariate(0.0, spread) for _ in range(3000)]
-        told = sum(found(noisy[:end]) is not None for end in range(100, 3000, 3))
+        told = sum(found(noisy[:end]) is not None for end in range(100, 3000, 17))
         assert not told, spread
