@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from hotlap.lever.catalog import checkpoint_async
 from hotlap.lever.pending_saves import FATES
 from hotlap.testing.lever_target import LocalTarget
 
-REAL_SAVE, REAL_LOAD, REAL_STAT = torch.save, torch.load, os.stat
+REAL_SAVE, REAL_LOAD, REAL_STAT, REAL_LISTDIR = torch.save, torch.load, os.stat, os.listdir
 
 
 @pytest.fixture
@@ -318,6 +319,18 @@ def started(path: Path) -> int | None:
     return process.exitcode
 
 
+def told(path: Path) -> int:
+    """As a trainer of several processes that tells a helper by a signal."""
+    found = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: found.append(path.name in REAL_LISTDIR(path.parent)))
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    return 0 if found == [True, True] else 1
+
+
 def passed(path: Path) -> int:
     with pytest.raises(ValueError, match="process group"):
         torch.distributed.barrier()
@@ -325,10 +338,44 @@ def passed(path: Path) -> int:
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without ranks")
-@pytest.mark.parametrize("other", [forked, started, passed])
+@pytest.mark.parametrize("other", [forked, started, passed, told])
 def test_another_process_finds_the_file(target: LocalTarget, tmp_path: Path, other: Any) -> None:
     torch.save(state(), tmp_path / "m.pt")
     assert other(tmp_path / "m.pt") == 0
+
+
+def slowly(state: Any, path: Any) -> None:
+    time.sleep(0.3)
+    REAL_SAVE(state, path)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: signal.raise_signal(signal.SIGTERM), lambda: os.abort()],
+)
+def test_a_script_that_ends_itself_leaves_its_file(
+    end: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "save", slowly)
+    child = os.fork()
+    if child == 0:
+        faulthandler.disable()
+        with LocalTarget(str(tmp_path)) as target:
+            checkpoint_async.apply(target, {"pending": 1})
+            torch.save(state(), tmp_path / "m.pt")
+            end()
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    assert REAL_LOAD(tmp_path / "m.pt")["step"] == 3
+
+
+def test_it_is_asked_whether_somebody_lives_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = threading.Event()
+    monkeypatch.setattr(torch, "save", lambda state, path: REAL_SAVE(state, path) if written.wait(10) else None)
+    with LocalTarget(str(tmp_path)) as target:
+        checkpoint_async.apply(target, {"pending": 1})
+        torch.save(state(), tmp_path / "m.pt")
+        os.kill(os.getpid(), 0)
+        written.set()
 
 
 def test_a_loaders_worker_is_begun_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

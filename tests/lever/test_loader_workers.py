@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from hotlap.lever.catalog import loader_workers
+from hotlap.lever.catalog import background_fetch, loader_workers
 from hotlap.lever.contract import Refusal
 from hotlap.lever.loader_change import load_here, load_in_workers
 from hotlap.testing.lever_kit import findings_of, machine_of
@@ -138,3 +138,29 @@ def test_a_list_may_be_the_data_set_and_a_queue_without_a_length_is_torchs_own()
     kept: DataLoader[Any] = DataLoader(DATA, num_workers=1, prefetch_factor=5)
     load_in_workers(target, kept, {"workers": 2, "prefetch": None, "torch_threads": None})
     assert kept.prefetch_factor == 5, "what the script has asked for stays"
+
+
+class Resumable(Dataset[Any]):
+    """Says how far it has come, for a checkpoint in mid-epoch."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> int:
+        self.seen += 1
+        return index
+
+    def state_dict(self) -> dict[str, int]:
+        return {"seen": self.seen}
+
+
+@pytest.mark.parametrize("apply", [loader_workers.apply, background_fetch.apply])
+def test_a_loader_that_says_how_far_it_has_come_is_not_drawn_ahead(apply: Any, tmp_path: Path) -> None:
+    data = Resumable()
+    with LocalTarget(str(tmp_path)) as target:
+        apply(target, {"workers": 1, "prefetch": 4, "torch_threads": None, "depth": 4})
+        seen = [data.state_dict()["seen"] for _ in DataLoader(data, batch_size=2)]
+    assert seen == [2, 4, 6, 8] and "state_dict" in target.reasons[0]

@@ -36,6 +36,43 @@ def test_parameters_without_a_gradient_move_as_with_zeros(tmp_path: Path) -> Non
     assert target.changes == 1 and torch.equal(found, expected)
 
 
+def in_one_buffer(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+    flat = torch.zeros(sum(p.numel() for p in parameters))
+    for p, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+        p.grad = part.view_as(p)
+    return [flat]
+
+
+def in_a_list(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+    for p in parameters:
+        p.grad = torch.zeros_like(p)
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+@pytest.mark.parametrize("hold", [in_one_buffer, in_a_list])
+def test_gradients_that_the_script_sees_elsewhere_stay_where_they_are(hold: Any, tmp_path: Path) -> None:
+    """As where all are clipped, or summed over ranks, by one operation on their buffer."""
+
+    def seen() -> tuple[list[torch.Tensor], bool]:
+        torch.manual_seed(0)
+        layers = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        optimizer, held = torch.optim.SGD(layers.parameters(), lr=0.1), hold(list(layers.parameters()))
+        out = []
+        for _ in range(3):
+            optimizer.zero_grad(set_to_none=False)
+            layers(torch.ones(2, 4)).square().mean().backward()
+            out.extend(grad.clone() for grad in held)
+            optimizer.step()
+        return out, any(bool(grad.any()) for grad in held)
+
+    expected = seen()
+    with LocalTarget(str(tmp_path)) as target:
+        zero_grad_none.apply(target, {})
+        found = seen()
+    assert target.changes == 0 and expected[1] and found[1]
+    assert all(torch.equal(a, b) for a, b in zip(found[0], expected[0], strict=True))
+
+
 @pytest.mark.parametrize("inside", [True, False])
 def test_with_a_closure_parameters_without_a_gradient_move_as_with_zeros(tmp_path: Path, inside: bool) -> None:
     def weights() -> torch.Tensor:

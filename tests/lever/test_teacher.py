@@ -107,6 +107,17 @@ def test_the_layout_stays_where_an_optimizer_holds_the_weights(target: LocalTarg
     assert teacher.seen == [(False, torch.bfloat16, False)] and optimizer is not None
 
 
+def test_the_layout_stays_where_the_weights_are_views_of_one_buffer(target: LocalTarget, teacher: Watched) -> None:
+    """A teacher that follows its student by one update of that buffer."""
+    flat = torch.cat([p.data.flatten() for p in teacher.parameters()])
+    parts = flat.split([p.numel() for p in teacher.parameters()])
+    for p, part in zip(teacher.parameters(), parts, strict=True):
+        p.data = part.view_as(p)
+    settled(teacher)
+    flat.zero_()
+    assert not teacher.conv.weight.any() and teacher.seen[-1] == (False, torch.bfloat16, False)
+
+
 def test_an_exception_leaves_nothing_open(target: LocalTarget, teacher: Watched) -> None:
     settled(teacher)
     with pytest.raises(RuntimeError):

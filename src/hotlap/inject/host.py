@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from _thread import start_new_thread
+from os import kill  # the plain one: checkpoint-async lets os.kill wait for its saves
 from pathlib import Path
 
 __all__ = ["CHECK_S", "end_with", "let_go", "whereabouts"]
@@ -47,11 +48,11 @@ def end_with(pid: int, where: str, timelines: str) -> None:
         while True:
             time.sleep(CHECK_S)
             try:
-                os.kill(pid, 0)
+                kill(pid, 0)
             except ProcessLookupError:
                 if (Path(timelines) / _LET_GO).exists():
                     return
-                os.kill(os.getpid(), signal.SIGKILL)
+                kill(os.getpid(), signal.SIGKILL)
             except PermissionError:  # it lives, under another user
                 continue
 

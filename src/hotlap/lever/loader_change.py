@@ -8,6 +8,7 @@ from hotlap.lever.contract import Setting, Target
 from hotlap.lever.knob import Knob
 from hotlap.lever.loader_contents import LoaderContents
 from hotlap.lever.own_passes import keep_passes_apart
+from hotlap.lever.positions import AHEAD, tells_position
 from hotlap.lever.worker_preparation import concerns_workers_alone
 from hotlap.lever.worker_safety import can_use_workers, holds_open_file
 
@@ -26,6 +27,9 @@ def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -
     if not can_use_workers(loader):
         if holds_open_file(loader.dataset):
             target.unfit("the data set holds an open file, of which worker processes would share the place")
+        return
+    if loader.num_workers == 0 and tells_position(loader):
+        target.unfit(AHEAD)
         return
     contents = LoaderContents(loader)
     if loader.num_workers == 0 and contents.generator is not None:

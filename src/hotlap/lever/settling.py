@@ -6,6 +6,7 @@ import builtins
 import functools
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,8 +25,12 @@ _FILE_FUNCTIONS: dict[str, Reach] = {
 }
 """How much of a folder each can see or take along: a folder's time of change is that of the newest file in it, and one
 that is opened may be walked from there."""
-_PROCESSES = ("system", "_exit", "fork", "forkpty", "execv", "execve", "posix_spawn", "posix_spawnp")
-"""What begins or becomes another process, which knows nothing of saves that wait here."""
+_SENDS = ((os, "kill"), (os, "killpg"), (signal, "raise_signal"), (signal, "pthread_kill"))
+"""What may end this process before it has written, or tell another one that the file is there."""
+_PROCESSES = (
+    "system", "_exit", "abort", "fork", "forkpty", "execv", "execve", "posix_spawn", "posix_spawnp",
+)  # fmt: skip
+"""What ends, begins or becomes another process, which knows nothing of saves that wait here."""
 _SIGNALS = (
     "barrier", "monitored_barrier", "broadcast", "all_reduce", "reduce", "all_gather",
     "gather", "scatter", "send", "isend", "broadcast_object_list", "all_gather_object", "gather_object",
@@ -38,8 +43,8 @@ _ABILITIES = ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "sup
 
 
 def settle_before(target: Target, pending: PendingSaves) -> None:
-    """Put a wait before the file functions of ``os``, ``open``, ``torch.load``, new processes, what other ranks may
-    take for a sign, and ``os._exit``. A loader's own workers are begun without: they read samples.
+    """Put a wait before the file functions of ``os``, ``open``, ``torch.load``, new processes, signals, what other
+    ranks may take for a sign, and ``os._exit``. A loader's own workers are begun without: they read samples.
 
     While nothing is pending each costs one truth test. None of them counts as a change.
     """
@@ -63,6 +68,9 @@ def settle_before(target: Target, pending: PendingSaves) -> None:
     for name in _PROCESSES:
         if hasattr(os, name):
             swap(os, name, _waiting_for_all(getattr(os, name), pending))
+    for owner, name in _SENDS:
+        if hasattr(owner, name):
+            swap(owner, name, _sending(getattr(owner, name), pending))
     swap(subprocess.Popen, "__init__", _waiting_for_all(subprocess.Popen.__init__, pending))
 
     def torch_ready(module: ModuleType) -> None:
@@ -105,6 +113,16 @@ def _waiting_for_all(call: Callable[..., Any], pending: PendingSaves) -> Callabl
         return call(*args, **kwargs)
 
     return waits
+
+
+def _sending(send: Callable[..., Any], pending: PendingSaves) -> Callable[..., Any]:
+    @functools.wraps(send)
+    def sends(*args: Any) -> Any:
+        if pending.busy() and args[-1:] != (0,):  # which only asks whether somebody lives
+            pending.settle()
+        return send(*args)
+
+    return sends
 
 
 def _starting(start: Callable[[Any], None], pending: PendingSaves) -> Callable[[Any], None]:

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["why_weights_stay"]
+__all__ = ["are_shared", "why_weights_stay"]
 
 
 def why_weights_stay(module: nn.Module) -> str | None:
     """Why its weights have to stay where and as they are; None where they may move."""
     if _optimizer_forbids(module):
         return "its optimizer has momentum already (a training that was resumed), or is fused on a CPU"
-    if any(_others_look_there(t) for t in (*module.parameters(), *module.buffers()) if t.dim() == 4):
+    if are_shared(module):
         return "its weights lie in memory that has other users: several processes, or one buffer for all of them"
     return None
+
+
+def are_shared(module: nn.Module) -> bool:
+    """Whether somebody else looks at the memory of its convolution weights."""
+    return any(_others_look_there(t) for t in (*module.parameters(), *module.buffers()) if t.dim() == 4)
 
 
 def _others_look_there(tensor: Any) -> bool:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from hotlap.lever.contents import Contents, version_of
+from hotlap.lever.contents import Contents
+from hotlap.lever.quick_look import QuickLook
 from hotlap.lever.sample_codec import pack
 
 __all__ = ["Witness"]
 
-_OBJECTS = 8
-"""Objects whose attributes are compared at each use: the data set, its parts, their transforms."""
 _USES = 64
-_COMPARED, _FEW = (list, dict, set, bytearray), 64
-"""Containers that are compared at each use, and the most that they may hold."""
-_PLAIN = frozenset((int, str, bool, bytes, type(None)))
 _PATIENCE = 8
 """Looks in a row that find another: what was replaced for so long is not put back."""
 _SHARE = 30.0
@@ -50,22 +45,7 @@ class Witness:
         self._cost = self._looked - begun
 
     def _remember(self, contents: Contents) -> None:
-        self._own = self._values()
-        self._held = [(found, list(found.values())) for found in contents.attributes[:_OBJECTS]]
-        values = [*self._own, *(value for _, held in self._held for value in held)]
-        self._small = [(value, copy) for value in values if (copy := _copy_of_small(value)) is not None]
-        versions = [(value, version_of(value)) for value in values]
-        self._versions = [(value, version) for value, version in versions if version is not None]
-
-    def _is_untouched(self) -> bool:
-        if not all(map(operator.is_, self._values(), self._own)):
-            return False
-        for now, held in self._held:
-            if len(now) != len(held) or not all(map(operator.is_, now.values(), held)):
-                return False
-        if any(value != copy for value, copy in self._small):
-            return False
-        return all(tensor._version == version for tensor, version in self._versions)
+        self._quick = QuickLook(self._values, contents.attributes)
 
     def stands(self) -> bool:
         """Whether kept samples may be used: quick, for each use."""
@@ -74,7 +54,7 @@ class Witness:
         self._uses += 1
         if self._uses % _USES == 0 and perf_counter() - self._looked > _SHARE * self._cost:
             self.look()
-        return not self._gone and self._is_untouched()
+        return not self._gone and self._quick.is_untouched()
 
     def look(self) -> None:
         """At the start of an epoch: compare what it holds, and one sample drawn anew."""
@@ -89,18 +69,9 @@ class Witness:
         self._missed = 0 if same else self._missed + 1
         if same:
             self._remember(now)
-        elif self._missed >= _PATIENCE or self._is_untouched():
+        elif self._missed >= _PATIENCE or self._quick.is_untouched():
             self._gone = True
             if self._tell is not None:
                 self._tell()
         self._looked = perf_counter()
         self._cost = self._looked - begun
-
-
-def _copy_of_small(value: Any) -> Any:
-    """Of a container of a few plain values, which is compared at each use; None for anything else."""
-    kind = type(value)
-    if kind not in _COMPARED or len(value) > _FEW:
-        return None
-    parts = [*value, *value.values()] if kind is dict else value
-    return kind(value) if all(type(part) in _PLAIN for part in parts) else None

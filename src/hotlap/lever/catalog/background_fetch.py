@@ -29,6 +29,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.fetch_ahead import FetchAhead
 from hotlap.lever.gains import bounded, load_seconds
+from hotlap.lever.positions import AHEAD, tells_position
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -103,6 +104,9 @@ def apply(target: Target, setting: Setting) -> None:
         import torch
 
         if loader.num_workers > 0 or torch.get_default_device().type != "cpu":
+            return iterator
+        if tells_position(loader):
+            target.unfit(AHEAD)
             return iterator
         apart = known.get(loader, _collates_anew(loader) or None)
         if apart is False:

@@ -32,6 +32,7 @@ from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded, step_with_loader
 from hotlap.lever.loader_change import load_here, load_in_workers
+from hotlap.lever.mid_pass import MidPass
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -125,12 +126,16 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Change each training loader just before it is first iterated."""
+    passes = MidPass(target) if setting["workers"] > 0 else None
 
     def change(loader: DataLoader[Any]) -> None:
-        if setting["workers"] == 0:
+        if passes is None:
             load_here(target, loader)
-        else:
-            load_in_workers(target, loader, setting)
+            return
+        had_none = loader.num_workers == 0
+        load_in_workers(target, loader, setting)
+        if had_none and loader.num_workers > 0:
+            passes.add(loader)
 
     target.on_loader(change)
 

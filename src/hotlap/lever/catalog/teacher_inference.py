@@ -35,6 +35,7 @@ from hotlap.lever.frozen_parts import frozen_parts
 from hotlap.lever.gains import bounded
 from hotlap.lever.owners import is_held
 from hotlap.lever.untrained import freeze_untrained
+from hotlap.lever.weight_places import are_shared
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -107,7 +108,8 @@ def apply(target: Target, setting: Setting) -> None:
     def treat(module: nn.Module) -> None:
         if module not in treated:  # hooks of two contexts would leave them in the wrong order
             treated.add(module)
-            hook_frozen(target, module, setting["dtype"], setting["channels_last"] and not is_held(module))
+            stays = is_held(module) or are_shared(module)
+            hook_frozen(target, module, setting["dtype"], setting["channels_last"] and not stays)
 
     roots: WeakSet[nn.Module] = WeakSet()
 

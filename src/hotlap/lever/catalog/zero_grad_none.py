@@ -7,16 +7,19 @@ short.
 
 Runtime: zero_grad(set_to_none=False) of optimizers drops the gradients instead. A parameter that then gets no gradient
 before the optimizer's step has its zeros written after all, so that momentum and weight decay go on as before. Sparse
-gradients stay.
+gradients stay, and those that the script holds itself or sees as a part of a larger tensor.
 
 Source: optimizer.zero_grad(set_to_none=True), the default, by hand: a parameter that gets no gradient in a step is then
 passed over, its momentum and weight decay too.
 
-Risk: A script that reads a gradient between zero_grad and backward finds None there.
+Risk: A script that reads a gradient between zero_grad and backward finds None there; so does one that keeps ``.data``
+of its gradients, which no longer changes.
 """
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -81,16 +84,16 @@ def apply(target: Target, setting: Setting) -> None:
                 dropped[self] = []
                 real(self, set_to_none=True)
                 return
-            if not used:
-                used.append(True)
-                target.changed()
             owed = {id(p) for p in dropped.get(self, ())}  # by a second call before the step
             own = [p for group in self.param_groups for p in group["params"]]
-            sparse = {p: p.grad for p in own if p.grad is not None and p.grad.is_sparse}
-            dropped[self] = [p for p in own if (p.grad is not None or id(p) in owed) and p not in sparse]
-            real(self, set_to_none=True)
-            for p, grad in sparse.items():  # zeros that are owed would be dense
-                p.grad = grad.detach_().zero_()
+            stay = {id(p) for p in own if p.grad is not None and _has_to_stay(p)}
+            dropped[self] = [p for p in own if (p.grad is not None or id(p) in owed) and id(p) not in stay]
+            for p in dropped[self]:
+                p.grad = None
+            if dropped[self] and not used:
+                used.append(True)
+                target.changed()
+            real(self, set_to_none=False)
 
         real_of_module = torch.nn.Module.zero_grad
 
@@ -119,6 +122,33 @@ def apply(target: Target, setting: Setting) -> None:
 
     target.on_import("torch", ready)
     target.around_step(step)
+
+
+def _has_to_stay(parameter: nn.Parameter) -> bool:
+    """Whether somebody would miss the zeros in its gradient: the script holds it, or sees it as a part of something
+    larger; zeros that are owed to a sparse one would be dense."""
+    import torch
+
+    grad: Any = parameter.grad
+    if grad.layout is not torch.strided or grad._is_view():
+        return True
+    is_part = grad.untyped_storage().nbytes() != grad.numel() * grad.element_size()
+    del grad
+    return is_part or _holders(parameter) > _holders_of_none()
+
+
+def _holders(parameter: nn.Parameter) -> int:
+    return sys.getrefcount(parameter.grad)
+
+
+@cache
+def _holders_of_none() -> int:
+    """What is counted of a gradient that nobody holds, which differs between versions of torch."""
+    import torch
+
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.zeros(1)
+    return _holders(parameter)
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
