@@ -85,7 +85,10 @@ def test_a_run_that_goes_on_has_every_point_once_in_tensorboard(
 ) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.summary.writer import event_file_writer
 
+    # Files of one second are read in the order of their names, where this process' tenth comes before its ninth.
+    monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     killed_and_gone_on_with(tmp_path, "tensorboard", monkeypatch)
     read = EventAccumulator(str(tmp_path / "tensorboard"))
     read.Reload()
