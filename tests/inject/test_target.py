@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -91,6 +93,27 @@ def test_a_step_is_wrapped_by_every_lever_that_asks_for_it(tmp_path: Path) -> No
     finally:
         for target in reversed(targets):
             target.undo.undo_all()
+
+
+def test_steps_of_copied_and_unpickled_optimizers_are_wrapped_once(tmp_path: Path) -> None:
+    target, stepped = made(tmp_path)[0], list[Any]()
+
+    def around(optimizer: Any, call: Any, args: Any, kwargs: Any) -> Any:
+        stepped.append(optimizer)
+        return call(*args, **kwargs)
+
+    target.around_step(around)
+    try:
+        first = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9)
+        others = [copy.deepcopy(first), pickle.loads(pickle.dumps(first))]
+        first.load_state_dict(first.state_dict())
+        for optimizer in (first, *others):
+            optimizer.param_groups[0]["params"][0].grad = torch.ones(1)
+            optimizer.step()
+        assert stepped == [first, *others]
+        assert [o.param_groups[0]["params"][0].item() for o in stepped] == pytest.approx([0.9] * 3)
+    finally:
+        target.undo.undo_all()
 
 
 def test_what_is_owed_at_the_end_is_done_also_for_a_lever_that_was_undone(tmp_path: Path) -> None:

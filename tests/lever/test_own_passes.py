@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from hotlap.lever.loader_change import load_in_workers
+from hotlap.lever.mid_pass import MidPass
 from hotlap.testing.lever_target import LocalTarget
 
 SETTING = {"workers": 1, "prefetch": 2, "torch_threads": None}
@@ -32,7 +33,7 @@ class Numbers(Dataset[Any]):
 def loader(tmp_path: Path) -> Any:
     made = DataLoader(Numbers(), batch_size=2)
     with LocalTarget(str(tmp_path)) as target:
-        load_in_workers(target, made, SETTING)
+        load_in_workers(target, made, SETTING, MidPass(target))
         assert made.num_workers == 1 and made.persistent_workers
         yield made
     assert made.num_workers == 0 and not made.persistent_workers and "_get_iterator" not in vars(made)
@@ -93,7 +94,7 @@ def test_an_iterator_that_is_kept_begins_again_where_it_was_over(loader: Any) ->
 def test_workers_end_with_their_loader(tmp_path: Path) -> None:
     made: Any = DataLoader(Numbers(), batch_size=2)
     target = LocalTarget(str(tmp_path))
-    load_in_workers(target, made, SETTING)
+    load_in_workers(target, made, SETTING, MidPass(target))
     (worker,) = {int(batch[1][0]) for batch in made}
     os.kill(worker, 0)
     target._undo.clear()
@@ -133,7 +134,7 @@ def test_a_data_set_that_the_script_changes_between_passes_gets_new_workers(tmp_
     made: Any = DataLoader(data, batch_size=2)
     found, ended = [], []
     with LocalTarget(str(tmp_path)) as target:
-        load_in_workers(target, made, SETTING)
+        load_in_workers(target, made, SETTING, MidPass(target))
         assert made.persistent_workers
         for epoch in (0, 0, 1, 2, 2):
             data.set_epoch(epoch)

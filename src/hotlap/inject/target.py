@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MethodType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.inject.guard import Guard
 from hotlap.inject.identities import Identities
 from hotlap.inject.met_inside import LOOKS, frozen_inside
 from hotlap.inject.on_import import on_import
+from hotlap.inject.wrapped_steps import wrap_steps
 from hotlap.lever.knob import Knob
 from hotlap.lever.script_errors import is_the_scripts
 from hotlap.probe.c_functions import as_unbound
@@ -161,26 +162,8 @@ class GuestTarget:
     def around_step(
         self, wrapper: Callable[[Optimizer, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
     ) -> None:
-        """Wrap the ``step`` of each optimizer made from now on.
-
-        Set on the instance as a bound method, because learning-rate schedulers wrap ``optimizer.step.__func__``.
-        """
-        from torch.optim import Optimizer
-
-        original = Optimizer.__init__
-        guarded = self._guard.around(wrapper)
-
-        def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            original(optimizer, *args, **kwargs)
-            inner = vars(optimizer).get("step")  # another lever's
-            wrapped = inner.__func__ if isinstance(inner, MethodType) else None
-
-            def step(self_: Any, *a: Any, **k: Any) -> Any:
-                return guarded(self_, MethodType(wrapped or type(self_).step, self_), a, k)
-
-            optimizer.step = MethodType(step, optimizer)
-
-        self.undo.replace(Optimizer, "__init__", init)
+        """Wrap the ``step`` of each optimizer made, copied or unpickled from now on."""
+        wrap_steps(self.undo, self._guard.around(wrapper))
 
     def around_save(self, wrapper: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]) -> None:
         """Wrap each ``torch.save``."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hotlap.lever.contract import Setting, Target
 from hotlap.lever.knob import Knob
 from hotlap.lever.loader_contents import LoaderContents
+from hotlap.lever.mid_pass import MidPass
 from hotlap.lever.own_passes import keep_passes_apart
 from hotlap.lever.positions import AHEAD, tells_position
 from hotlap.lever.worker_preparation import concerns_workers_alone
@@ -21,7 +22,7 @@ _PREFETCH = 2
 """What torch gives a loader that is made with workers; one that was made without has None, which they cannot use."""
 
 
-def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -> None:
+def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting, passes: MidPass) -> None:
     """``workers`` processes, ``prefetch`` batches ahead each, ``torch_threads`` for the step. They stay alive from one
     pass to the next where it can be seen whether the script changes in between what they have copies of."""
     if not can_use_workers(loader):
@@ -35,6 +36,8 @@ def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting) -
     if loader.num_workers == 0 and contents.generator is not None:
         target.unfit(f"each worker would draw the same from its copy of the script's own {contents.generator}")
         return
+    if loader.num_workers == 0:
+        passes.add(loader)
     if loader.num_workers != setting["workers"]:
         target.replace(loader, "num_workers", setting["workers"])
     prefetch = setting["prefetch"] or loader.prefetch_factor or _PREFETCH

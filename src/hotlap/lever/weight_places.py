@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import nn
+    from torch.optim import Optimizer
 
-__all__ = ["are_shared", "why_weights_stay"]
+__all__ = ["are_shared", "lay_out_states", "why_weights_stay"]
 
 
 def why_weights_stay(module: nn.Module) -> str | None:
@@ -23,6 +24,18 @@ def why_weights_stay(module: nn.Module) -> str | None:
 def are_shared(module: nn.Module) -> bool:
     """Whether somebody else looks at the memory of its convolution weights."""
     return any(_others_look_there(t) for t in (*module.parameters(), *module.buffers()) if t.dim() == 4)
+
+
+def lay_out_states(optimizer: Optimizer, parameters: list[nn.Parameter]) -> None:
+    """Give its states the layout that these parameters were given: those that were loaded lie as they were saved, and
+    what is fused goes through weights and states side by side, whatever their layouts."""
+    import torch
+
+    for parameter in parameters:
+        state = optimizer.state.get(parameter, {}) if parameter.dim() == 4 else {}
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
+                state[name] = value.contiguous(memory_format=torch.channels_last)
 
 
 def _others_look_there(tensor: Any) -> bool:

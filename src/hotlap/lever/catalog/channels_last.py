@@ -20,6 +20,7 @@ activations may need reshape(): such a script fails at its first step, and the l
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import check_setting
@@ -29,13 +30,14 @@ from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import of_compute
 from hotlap.lever.knob import Knob
 from hotlap.lever.nested import map_tensors
-from hotlap.lever.weight_places import why_weights_stay
+from hotlap.lever.weight_places import lay_out_states, why_weights_stay
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
 
 if TYPE_CHECKING:
     from torch import nn
+    from torch.optim import Optimizer
 
 ID = "channels-last"
 TREATS = ("memory-format",)
@@ -116,6 +118,18 @@ def apply(target: Target, setting: Setting) -> None:
         args = tuple(map_tensors(a, last) for a in args)
         return call(*args, **{k: map_tensors(v, last) for k, v in kwargs.items()})
 
+    def ready(torch: ModuleType) -> None:
+        optimizer = torch.optim.Optimizer
+        load = optimizer.load_state_dict
+
+        def load_state_dict(self: Optimizer, state_dict: dict[str, Any]) -> None:
+            load(self, state_dict)
+            lay_out_states(self, [p for module in converted for p in module.parameters()])
+
+        target.replace(optimizer, "load_state_dict", load_state_dict)
+        target.changed(-1)
+
+    target.on_import("torch", ready)
     target.around_forward(forward)  # before on_model: the conversion then wraps it, and the first forward is laid out
     target.on_model(convert)
     save_in_the_usual_layout(target)

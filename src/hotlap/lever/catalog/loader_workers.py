@@ -131,11 +131,8 @@ def apply(target: Target, setting: Setting) -> None:
     def change(loader: DataLoader[Any]) -> None:
         if passes is None:
             load_here(target, loader)
-            return
-        had_none = loader.num_workers == 0
-        load_in_workers(target, loader, setting)
-        if had_none and loader.num_workers > 0:
-            passes.add(loader)
+        else:
+            load_in_workers(target, loader, setting, passes)
 
     target.on_loader(change)
 

@@ -18,8 +18,6 @@ of its gradients, which no longer changes.
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +26,7 @@ from hotlap.lever.closures import behind_closure
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
+from hotlap.lever.seen_gradients import is_seen_elsewhere
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -86,7 +85,7 @@ def apply(target: Target, setting: Setting) -> None:
                 return
             owed = {id(p) for p in dropped.get(self, ())}  # by a second call before the step
             own = [p for group in self.param_groups for p in group["params"]]
-            stay = {id(p) for p in own if p.grad is not None and _has_to_stay(p)}
+            stay = {id(p) for p in own if p.grad is not None and is_seen_elsewhere(p)}
             dropped[self] = [p for p in own if (p.grad is not None or id(p) in owed) and id(p) not in stay]
             for p in dropped[self]:
                 p.grad = None
@@ -122,33 +121,6 @@ def apply(target: Target, setting: Setting) -> None:
 
     target.on_import("torch", ready)
     target.around_step(step)
-
-
-def _has_to_stay(parameter: nn.Parameter) -> bool:
-    """Whether somebody would miss the zeros in its gradient: the script holds it, or sees it as a part of something
-    larger; zeros that are owed to a sparse one would be dense."""
-    import torch
-
-    grad: Any = parameter.grad
-    if grad.layout is not torch.strided or grad._is_view():
-        return True
-    is_part = grad.untyped_storage().nbytes() != grad.numel() * grad.element_size()
-    del grad
-    return is_part or _holders(parameter) > _holders_of_none()
-
-
-def _holders(parameter: nn.Parameter) -> int:
-    return sys.getrefcount(parameter.grad)
-
-
-@cache
-def _holders_of_none() -> int:
-    """What is counted of a gradient that nobody holds, which differs between versions of torch."""
-    import torch
-
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    parameter.grad = torch.zeros(1)
-    return _holders(parameter)
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
