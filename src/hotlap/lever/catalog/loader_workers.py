@@ -38,7 +38,7 @@ from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
 
 if TYPE_CHECKING:
-    from torch.utils.data import DataLoader
+    pass
 
 ID = "loader-workers"
 TREATS = (
@@ -126,15 +126,11 @@ def environment(setting: Setting) -> dict[str, str]:
 
 def apply(target: Target, setting: Setting) -> None:
     """Change each training loader just before it is first iterated."""
-    passes = MidPass(target) if setting["workers"] > 0 else None
-
-    def change(loader: DataLoader[Any]) -> None:
-        if passes is None:
-            load_here(target, loader)
-        else:
-            load_in_workers(target, loader, setting, passes)
-
-    target.on_loader(change)
+    if setting["workers"] == 0:
+        target.on_loader(lambda loader: load_here(target, loader))
+        return
+    passes = MidPass(target)
+    target.on_loader(lambda loader: load_in_workers(target, loader, setting, passes))
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
