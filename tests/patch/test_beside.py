@@ -23,6 +23,7 @@ def test_the_place_of_the_reason_is_told() -> None:
 @pytest.mark.parametrize(
     "call",
     [
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", "from signal import raise_signal as r\nr(15)",
         "import torch.distributed\ntorch.distributed.barrier()", "from torch.distributed import barrier as b\nb()",
         "import torch.distributed as d\nd.barrier()", "Path('x').exists()", "from torch import load\nb = load('x')",
         "from os.path import isfile as there\nthere('x')", "accelerator.wait_for_everyone()",

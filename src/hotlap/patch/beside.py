@@ -16,7 +16,9 @@ __all__ = ["refuse_beside"]
 _NAMES = {
     "save_later": {
         "torch.load", "os.replace", "os.rename", "os.remove", "os.link", "os.access", "os.stat", "os.walk", "os.system",
-        "os.fork", "shutil.copy", "shutil.move", "shutil.make_archive", "subprocess.run", "subprocess.call",
+        "os.fork", "os.kill", "os.killpg", "os.abort", "os.execv", "os.execve", "os.execvp", "os.posix_spawn",
+        "os.chmod", "os.chown", "os.utime", "os.truncate", "signal.raise_signal", "signal.pthread_kill",
+        "shutil.copy", "shutil.move", "shutil.make_archive", "subprocess.run", "subprocess.call",
         "wandb.save", "multiprocessing.Process", "multiprocessing.Pool", "torch.multiprocessing.Process",
         "torch.multiprocessing.spawn", "torch.multiprocessing.Pool",
     }
