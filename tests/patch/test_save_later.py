@@ -156,3 +156,23 @@ def test_half_a_file_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not list(tmp_path.iterdir())
     with pytest.raises(OSError, match="No space left"):
         later.save_later({"w": torch.ones(2)}, tmp_path / "a.pt")
+
+
+def test_one_that_fails_takes_no_other_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, begun, told = torch.save, threading.Event(), list[str]()
+
+    def one_fails(state: object, path: str) -> None:
+        if "model" in path:
+            begun.wait(10)
+            raise OSError(28, "No space left on device")
+        real(state, path)
+
+    monkeypatch.setattr(torch, "save", one_fails)
+    monkeypatch.setattr(threading, "excepthook", lambda told_of: told.append(str(told_of.exc_value)))
+    later.save_later({"w": torch.ones(2)}, tmp_path / "model.pt")
+    later.save_later({"w": torch.ones(2)}, tmp_path / "schedule.pt")
+    begun.set()
+    join_all()
+    assert [path.name for path in tmp_path.iterdir()] == ["schedule.pt"] and len(told) == 1
+    with pytest.raises(OSError, match="No space left"):
+        later.save_later({"w": torch.ones(2)}, tmp_path / "schedule.pt")

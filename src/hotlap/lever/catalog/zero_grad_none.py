@@ -26,7 +26,7 @@ from hotlap.lever.closures import behind_closure
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
 from hotlap.lever.evidence import first, place
 from hotlap.lever.gains import bounded
-from hotlap.lever.seen_gradients import is_seen_elsewhere
+from hotlap.lever.seen_gradients import seen_elsewhere
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -85,7 +85,7 @@ def apply(target: Target, setting: Setting) -> None:
                 return
             owed = {id(p) for p in dropped.get(self, ())}  # by a second call before the step
             own = [p for group in self.param_groups for p in group["params"]]
-            stay = {id(p) for p in own if p.grad is not None and is_seen_elsewhere(p)}
+            stay = seen_elsewhere(own)
             dropped[self] = [p for p in own if (p.grad is not None or id(p) in owed) and id(p) not in stay]
             for p in dropped[self]:
                 p.grad = None
