@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.hotlap
 RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
-# Tests that look at how long things take, one at a time; the others three at a time: they wait much.
+# Tests that look at how long things take, one at a time; the others two at a time.
 TIMED := $(addprefix tests/,diagnose/test_loader_script.py guard trial lap/test_check.py lap/test_speedup.py \
 	$(addprefix probe/test_,compute_facts.py detail.py host_lines.py stacks.py workers.py))
 
@@ -69,7 +69,7 @@ docs: $(STAMPS)/docs
 # Hundreds of tests start Hotlap: compiling its source each time (where the environment asks for that) takes minutes.
 # The timed ones measure, on whatever machine this is: one that a neighbour disturbed gets a second try, told as a rerun.
 unit: $(STAMPS)/docs
-	PYTHONDONTWRITEBYTECODE= GOMP_SPINCOUNT=0 $(BIN)/python -m pytest -n 3 --dist worksteal $(TIMED:%=--ignore=%) $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= GOMP_SPINCOUNT=0 $(BIN)/python -m pytest -n 2 --dist worksteal $(TIMED:%=--ignore=%) $(PYTEST_ARGS)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --reruns 1 $(TIMED) $(PYTEST_ARGS)
 
 test: unit lint

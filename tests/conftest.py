@@ -1,7 +1,8 @@
-"""What tests share: elementary functions that give the same digits in every call; a GPU where they are marked so."""
+"""What tests share: elementary functions that give the same digits in every call; which of them run where."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -16,7 +17,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests marked gpu run where there is one."""
+    """Tests marked gpu run where there is one; those marked cousin where all are asked for, which takes its time."""
+    if item.get_closest_marker("cousin") and os.environ.get("HOTLAP_TESTS") != "all":
+        pytest.skip("another test shows nearly the same: HOTLAP_TESTS=all runs this one too")
     if item.get_closest_marker("gpu"):
         import torch
 

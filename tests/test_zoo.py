@@ -1,4 +1,4 @@
-"""Awkward scripts behave the same bare and under ``hotlap diagnose``. ``HOTLAP_ZOO=all`` adds the slow ones."""
+"""Awkward scripts behave the same bare and under ``hotlap diagnose``. ``HOTLAP_TESTS=all`` adds the slow ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.zoo.catalogue import ANIMALS, Animal
 from tests.zoo.harness import Seen, compare, differences, missing
 
-EVERY = os.environ.get("HOTLAP_ZOO") == "all"
+EVERY = os.environ.get("HOTLAP_TESTS") == "all"
 
 
 @pytest.mark.timeout(250)

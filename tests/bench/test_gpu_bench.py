@@ -375,6 +375,7 @@ def test_a_check_that_breaks_is_told_and_the_next_one_is_played(tmp_path: Path) 
     assert "ZeroDivisionError" in told["a"]["why"] and told["b"]["ok"]
 
 
+@pytest.mark.cousin
 def test_a_script_that_chooses_its_device_late_is_the_same_when_watched(tmp_path: Path) -> None:
     found = commands.late(tmp_path)
     assert found["ok"], found

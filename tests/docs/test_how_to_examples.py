@@ -58,7 +58,7 @@ def call(folder: Path, words: list[str], **more: str) -> subprocess.CompletedPro
     ("name", "needs"),
     [
         ("torchrun", ()),
-        ("kaggle-colab", ()),
+        pytest.param("kaggle-colab", (), marks=pytest.mark.cousin),
         pytest.param("accelerate", ("accelerate",), marks=pytest.mark.slow),
         pytest.param("lightning", ("lightning",), marks=pytest.mark.slow),
         pytest.param("hf-trainer", ("transformers", "accelerate"), marks=pytest.mark.slow),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
-__all__ = ["ROWS", "Turning"]
+__all__ = ["ROWS", "UNWATCHED", "Turning"]
 
 ROWS = 24
+UNWATCHED: Any = SimpleNamespace(add=lambda loader: None)
+"""In the place of MidPass, which changes torch until its target is left."""
 
 
 class Turning:

@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+from lever_support import UNWATCHED
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, default_collate
 
 from hotlap.lever.loader_change import load_in_workers
 from hotlap.lever.loader_contents import LoaderContents
-from hotlap.lever.mid_pass import MidPass
 from hotlap.testing.lever_target import LocalTarget
 
 SETTING = {"workers": 2, "prefetch": 2, "torch_threads": None}
@@ -110,7 +110,7 @@ DRAWING: list[Callable[[], DataLoader[Any]]] = [
 def test_copies_of_a_generator_would_draw_the_same(make: Any) -> None:
     loader, target = make(), LocalTarget("")
     before = dict(vars(loader))
-    load_in_workers(target, loader, SETTING, MidPass(target))
+    load_in_workers(target, loader, SETTING, UNWATCHED)
     assert vars(loader) == before and target.changes == 0
     assert len(target.reasons) == 1 and "each worker would draw the same" in target.reasons[0]
 
@@ -119,7 +119,7 @@ def test_what_workers_seed_or_the_script_has_in_workers_itself() -> None:
     assert LoaderContents(DataLoader(OfProcess())).generator is None
     loader: Any = DataLoader(OfGlobal(), num_workers=1)
     target = LocalTarget("")
-    load_in_workers(target, loader, SETTING, MidPass(target))
+    load_in_workers(target, loader, SETTING, UNWATCHED)
     assert loader.num_workers == 2 and not loader.persistent_workers, "they begin with the generator as it is then"
 
 
@@ -190,7 +190,7 @@ def test_where_a_change_could_be_missed_workers_begin_anew(held: Any) -> None:
     loader: Any = DataLoader(Rows(held), num_workers=1)
     assert LoaderContents(loader).look() is None
     target = LocalTarget("")
-    load_in_workers(target, loader, {**SETTING, "workers": 1}, MidPass(target))
+    load_in_workers(target, loader, {**SETTING, "workers": 1}, UNWATCHED)
     assert not loader.persistent_workers and target.changes == 0 and "begin anew" in target.reasons[0]
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from lever_support import UNWATCHED
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from hotlap.lever.catalog import background_fetch, loader_workers
 from hotlap.lever.contract import Refusal
 from hotlap.lever.loader_change import load_here, load_in_workers
-from hotlap.lever.mid_pass import MidPass
 from hotlap.testing.lever_kit import findings_of, machine_of
 from hotlap.testing.lever_target import LocalTarget
 
@@ -133,11 +133,11 @@ def test_the_patch_takes_back_what_only_workers_allow() -> None:
 def test_a_list_may_be_the_data_set_and_a_queue_without_a_length_is_torchs_own() -> None:
     loader: DataLoader[Any] = DataLoader([(torch.ones(2), n) for n in range(4)], batch_size=2)  # type: ignore[arg-type]
     target = LocalTarget("")
-    load_in_workers(target, loader, {"workers": 1, "prefetch": None, "torch_threads": None}, MidPass(target))
+    load_in_workers(target, loader, {"workers": 1, "prefetch": None, "torch_threads": None}, UNWATCHED)
     assert (loader.num_workers, loader.prefetch_factor) == (1, 2)
     assert len(list(loader)) == 2 and target.changes == 4
     kept: DataLoader[Any] = DataLoader(DATA, num_workers=1, prefetch_factor=5)
-    load_in_workers(target, kept, {"workers": 2, "prefetch": None, "torch_threads": None}, MidPass(target))
+    load_in_workers(target, kept, {"workers": 2, "prefetch": None, "torch_threads": None}, UNWATCHED)
     assert kept.prefetch_factor == 5, "what the script has asked for stays"
 
 

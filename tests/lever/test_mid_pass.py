@@ -103,3 +103,13 @@ def test_a_pass_that_is_left_early_and_another_beside(target: LocalTarget) -> No
     for one in (first, second):
         assert [[index.tolist()[0], level.tolist()[0]] for index, level in one] == [[n, 1.0] for n in range(3, 24, 3)]
     assert [level.tolist()[0] for _, level in loader] == [1.0] * 8
+
+
+def test_an_iterator_that_somebody_has_wrapped_is_left(tmp_path: Path) -> None:
+    """As a lever that brings batches to the device does."""
+    with LocalTarget(str(tmp_path)) as target:
+        target.wrap_iterator(lambda loader, iterator: map(list, iterator))
+        loader_workers.apply(target, {"workers": 1, "prefetch": 2, "torch_threads": None})
+        loader = DataLoader(Curriculum(), batch_size=3)
+        assert [index.tolist()[0] for index, _ in loader] == list(range(0, 24, 3))
+    assert target.problems == [] and target.reasons == []

@@ -455,6 +455,7 @@ def test_database_names_the_data_and_data_wins(made: Path, tmp_path: Path, capsy
     assert f"{tmp_path}/ASVspoof2019_LA_cm_protocols" in capsys.readouterr().err
 
 
+@pytest.mark.cousin
 def test_torchrun_on_two_ranks(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*torchrun, "-m", "hotlap_workloads.train", "anti_spoof", "--data", str(made), "--out", str(tmp_path)]

@@ -409,6 +409,7 @@ def test_crops_may_be_longer_than_all_noise(made: Path) -> None:
         assert added.shape == waves.shape and bool((added.abs() > 0).any(dim=1).all())
 
 
+@pytest.mark.cousin
 def test_torchrun_on_two_ranks(made: Path, tmp_path: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*torchrun, "-m", "hotlap_workloads.train", "speaker_verify", "--data", str(made), "--out", str(tmp_path)]

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MidPass"]
 
-_SENT = "_hotlap_sent"
-"""Of an iterator with workers: the indices that were sent to them last, as many as can be under way."""
-
 
 class MidPass:
     """Watches the loaders that are added; each that is changed in mid-pass is given back, for good."""
@@ -34,6 +31,8 @@ class MidPass:
         self._watched: weakref.WeakSet[DataLoader[Any]] = weakref.WeakSet()
         self._followed: weakref.WeakKeyDictionary[Any, _Followed] = weakref.WeakKeyDictionary()
         """Iterators, one of which goes through many passes where its workers stay."""
+        self._sent: weakref.WeakKeyDictionary[Any, deque[Any]] = weakref.WeakKeyDictionary()
+        """Of an iterator with workers: the indices that were sent to them last, as many as can be under way."""
         target.on_import("torch.utils.data", self._keep_indices)
         target.wrap_iterator(self._begin)
 
@@ -49,20 +48,22 @@ class MidPass:
         def next_index(iterator: Any) -> Any:
             index = real(iterator)
             if iterator._num_workers > 0:
-                sent = iterator.__dict__.get(_SENT)
-                if sent is None:
-                    sent = iterator.__dict__[_SENT] = deque(maxlen=iterator._num_workers * iterator._prefetch_factor)
-                sent.append(index)
+                if iterator not in self._sent:
+                    self._sent[iterator] = deque(maxlen=iterator._num_workers * iterator._prefetch_factor)
+                self._sent[iterator].append(index)
             return index
 
         self._target.replace(kind, "_next_index", next_index)
         self._target.changed(-1)
 
     def _begin(self, loader: DataLoader[Any], iterator: Any) -> Any:
-        """Only where batches come in order is it known which of them are under way."""
-        if loader in self._watched and loader.num_workers > 0 and getattr(iterator, "_in_order", True):
+        """Only of torch's own iterators, and where batches come in order, is it known which of them are under way."""
+        from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter as ByWorkers
+
+        known = isinstance(iterator, ByWorkers) and getattr(iterator, "_in_order", True)
+        if loader in self._watched and known and iterator in self._sent:
             if iterator not in self._followed:
-                self._followed[iterator] = _Followed(iterator, loader, self._give_back)
+                self._followed[iterator] = _Followed(iterator, loader, self._sent[iterator], self._give_back)
             self._followed[iterator].begin(iterator)
         return iterator
 
@@ -79,9 +80,9 @@ class MidPass:
 class _Followed:
     """Stands where an iterator gets its batches from its workers. Keeps neither that nor the loader alive."""
 
-    def __init__(self, iterator: Any, loader: Any, give_back: Callable[[Any, Any], None]) -> None:
+    def __init__(self, iterator: Any, loader: Any, sent: deque[Any], give_back: Callable[[Any, Any], None]) -> None:
         self._iterator, self._loader = weakref.ref(iterator), weakref.ref(loader)
-        self._give_back = give_back
+        self._sent, self._give_back = sent, give_back
         self._kept_apart = iterator.__dict__.get("_next_data")
         self._here: _Here | None = None
         iterator._next_data = self._next_data
@@ -96,7 +97,7 @@ class _Followed:
         if self._here is None:
             if self._look.is_untouched():
                 return type(iterator)._next_data(iterator) if self._kept_apart is None else self._kept_apart()
-            self._here = _Here(iterator)
+            self._here = _Here(iterator, self._sent)
             if (loader := self._loader()) is not None:
                 self._give_back(loader, iterator)
             iterator._shutdown_workers()
@@ -106,12 +107,11 @@ class _Followed:
 class _Here:
     """Goes on in this process: with what is under way, then with what the sampler gives."""
 
-    def __init__(self, iterator: Any) -> None:
+    def __init__(self, iterator: Any, sent: deque[Any]) -> None:
         from torch.utils.data.dataloader import _DatasetKind
 
         under_way = iterator._send_idx - iterator._rcvd_idx
-        sent = list(iterator.__dict__.get(_SENT, ()))
-        self._under_way = deque(sent[len(sent) - under_way :])
+        self._under_way = deque(list(sent)[len(sent) - under_way :])
         self._fetcher = _DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
             iterator._dataset_kind, iterator._dataset, iterator._auto_collation, iterator._collate_fn,
             iterator._drop_last,

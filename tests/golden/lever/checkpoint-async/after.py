@@ -104,33 +104,28 @@ def _layout(tensor: Any) -> Any:
 
 
 def _write_all() -> None:
-    part = ""
-    try:
-        while True:
-            with _changed:
-                if not _waiting:
-                    _writers.clear()
-                    return
-                name, (state, made, args, kwargs) = _waiting.popitem()
-                _changed.notify_all()
+    while True:
+        with _changed:
+            if not _waiting:
+                _writers.clear()
+                return
+            name, (state, made, args, kwargs) = _waiting.popitem()
+            _changed.notify_all()
+        begun, part = _time.monotonic(), f"{name}.part"
+        try:
             for event in made:
                 event.synchronize()
-            begun = _time.monotonic()
-            part = f"{name}.part"
             torch.save(state, part, *args, **kwargs)
             _os.replace(part, name)
             _keep_spare(state)
-            if name in _waiting:  # it will be written again: leave the cores to training for a while
-                _time.sleep(min(9 * (_time.monotonic() - begun), 1.0))
-    except Exception as err:
-        with _contextlib.suppress(OSError):
-            _os.remove(part)
-        with _changed:
-            _failed.append(err)
-            _waiting.clear()
-            _writers.clear()
-            _changed.notify_all()
-        raise
+        except Exception as err:  # told by the next save, or at the end; one to another path is written all the same
+            with _contextlib.suppress(OSError):
+                _os.remove(part)
+            _failed[:] = _failed or [err]
+            thread = _threading.current_thread()
+            _threading.excepthook(_threading.ExceptHookArgs((type(err), err, err.__traceback__, thread)))
+        if name in _waiting:  # it will be written again: leave the cores to training for a while
+            _time.sleep(min(9 * (_time.monotonic() - begun), 1.0))
 
 
 class UnsavedOutput:
