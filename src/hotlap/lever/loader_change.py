@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from hotlap.lever.contract import Setting, Target
 from hotlap.lever.knob import Knob
 from hotlap.lever.loader_contents import LoaderContents
-from hotlap.lever.mid_pass import MidPass
 from hotlap.lever.own_passes import keep_passes_apart
 from hotlap.lever.positions import AHEAD, tells_position
 from hotlap.lever.worker_preparation import concerns_workers_alone
@@ -16,7 +15,9 @@ from hotlap.lever.worker_safety import can_use_workers, holds_open_file
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-__all__ = ["load_here", "load_in_workers"]
+    from hotlap.lever.mid_pass import MidPass
+
+__all__ = ["load_here", "load_in_workers", "without_workers"]
 
 _PREFETCH = 2
 """What torch gives a loader that is made with workers; one that was made without has None, which they cannot use."""
@@ -62,6 +63,11 @@ def load_here(target: Target, loader: DataLoader[Any]) -> None:
     if prepared or loader.timeout or loader.multiprocessing_context is not None:
         target.unfit("the loader prepares its workers in a way of its own")
         return
+    without_workers(target, loader)
+
+
+def without_workers(target: Target, loader: DataLoader[Any]) -> None:
+    """From its next pass on."""
     target.replace(loader, "num_workers", 0)
     target.replace(loader, "prefetch_factor", None)
     target.replace(loader, "persistent_workers", False)

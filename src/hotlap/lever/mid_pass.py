@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Target
+from hotlap.lever.loader_change import without_workers
 from hotlap.lever.quick_look import QuickLook, attributes_within
 
 if TYPE_CHECKING:
@@ -71,9 +72,8 @@ class MidPass:
         self._watched.discard(loader)
         if loader._iterator is iterator:
             loader._iterator = None
-        for name, value in (("num_workers", 0), ("prefetch_factor", None), ("persistent_workers", False)):
-            self._target.replace(loader, name, value)
-            self._target.changed(-1)
+        without_workers(self._target, loader)
+        self._target.changed(-3)
         self._target.unfit("the script changes what its data set holds in mid-pass, which worker processes do not see")
 
 

@@ -6,10 +6,11 @@ cannot be sent to worker processes, or a machine where workers cost more than th
 Gain: What loading does outside Python's lock (decoding, file reads, large tensor operations) overlaps with compute, so
 that at best the data wait falls to max(0, load - compute). Pure Python work does not overlap.
 
-Runtime: The iterator of each epoch is wrapped; one thread draws from it in the same order and keeps a few batches.
-An exception reaches the loop where the batch would have been. The thread ends with the epoch, when the loop is left
-early, and at exit. Where batches may lie in memory that is used again (no batch size, or a collate function of the
-script's), it starts once as many as could be under way have lain apart, and never if two of them have not.
+Runtime: The iterator of each epoch is wrapped; one thread draws from it in the same order and keeps a few batches. An
+exception reaches the loop where the batch would have been. The thread ends with the epoch, when the loop is left early,
+and at exit. Where batches may lie in memory that is used again (no batch size, or a collate function of the script's),
+it starts once as many as could be under way have lain apart, and never if two of them have not; nor where the loader,
+its data set or a sampler says how far it has come (state_dict).
 
 Source: Wrap the loader: `for batch in fetch_ahead(loader, depth=2)` with a thread and a queue.
 

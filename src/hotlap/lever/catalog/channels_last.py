@@ -8,8 +8,8 @@ convolutions there is nothing.
 
 Runtime: Just before its first training forward each model with 2-d convolutions is converted in place, and 4-d inputs
 are converted at each forward. Only before the optimizer has state, so that state and weights agree, and not where the
-weights lie in shared memory or are parts of one buffer. safetensors, which takes no other layout, is given the usual
-one when it saves.
+weights lie in shared memory or are parts of one buffer. States loaded later are laid out as the weights. safetensors,
+which takes no other layout, is given the usual one when it saves.
 
 Source: model.to(memory_format=torch.channels_last), and images.contiguous(memory_format=torch.channels_last).
 

@@ -7,8 +7,8 @@ Gain: The step pays for a copy of the state in memory; writing overlaps with the
 Runtime: torch.save to a path copies the state and returns; one thread writes the files in order, each in a temporary
 folder first and then renamed, so that a crash leaves the old file or the new one. Of saves to one path that come faster
 than they can be written, the newest is written, once a second at most. Whoever looks for the file (torch.load, open,
-rename, remove, stat, listing its folder, another process, a barrier or message to other ranks) waits until it is there,
-and so does the end of the script; where half of twelve saves were waited for, further ones are made in place.
+rename, remove, stat, listing its folder, another process, a barrier or message to other ranks, a signal) waits until it
+is there, and so does the end of the script; where half of twelve saves were waited for, further ones are made in place.
 What cannot be written beside is written in place; where that fails too, the error is raised at the next save, once that
 one is made, or shown at the end (status 120). Taken over are tensors, arrays, numbers, text and the like in dicts,
 lists and argparse namespaces; a whole model, an object of another class, what cannot be copied, and what goes to no

@@ -8,11 +8,11 @@ type alone counts.
 
 Runtime: Forwards of modules whose parameters are all frozen, outermost ones and the largest frozen parts of trained
 models, run without gradients and under torch.autocast; their outputs come back as fp32. safetensors, which takes no
-other layout, is given the usual one when it saves. A call through which gradients pass to its input (a perceptual
-loss), and a module that is unfrozen later, is left alone; so is one whose first call with gradients on, which runs as
-it is, shows that something inside is trained that is no parameter of it (adapters in hooks of its layers). A network
-whose gradients no optimizer uses is frozen before the second step, unless the script changes its weights or gradients
-(updates by hand, clipping).
+other layout, is given the usual one when it saves; weights that are parts of one buffer keep theirs. A call through
+which gradients pass to its input (a perceptual loss), and a module that is unfrozen later, is left alone; so is one
+whose first call with gradients on, which runs as it is, shows that something inside is trained that is no parameter of
+it (adapters in hooks of its layers). A network whose gradients no optimizer uses is frozen before the second step,
+unless the script changes its weights or gradients (updates by hand, clipping).
 
 Source: with torch.no_grad(), torch.autocast(device_type, dtype=torch.bfloat16): around the teacher's forward, after
 teacher.to(memory_format=torch.channels_last).
