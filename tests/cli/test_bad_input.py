@@ -157,14 +157,17 @@ def test_knobs_that_cannot_be_meant(tmp_path: Path, options: list[str], words: s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_with_knobs_gives_options_and_leaves_files_to_the_user(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(TRAINING)
-    (tmp_path / "c.toml").write_text("every = 1\n")
+def put_plan_with_knobs(folder: Path) -> None:
+    (folder / "c.toml").write_text("every = 1\n")
     moves = (("a", "{option: '--seed', value: 9}"), ("b", "{file: c.toml, key: every, value: 2}"))
     plan = "schema: hotlap.plan/1\nmoves:\n"
     for name, setting in moves:
         plan += f"  - lever: knob:{name}\n    setting: {setting}\n    preserves: goal\n"
-    (tmp_path / "fast.yaml").write_text(plan)
+    (folder / "fast.yaml").write_text(plan)
+
+
+def test_a_run_with_knobs_gives_options_and_leaves_files_to_the_user(tmp_path: Path) -> None:
+    put_plan_with_knobs(tmp_path)
     (tmp_path / "train.py").write_text(TRAINING.replace('"finished"', "sys.argv[1:]"))
     command = ["--", sys.executable, "train.py", "20", "--seed=1"]
     done = hotlap(tmp_path, "run", "--plan", "fast.yaml", *command)
@@ -183,18 +186,25 @@ def test_a_run_with_knobs_gives_options_and_leaves_files_to_the_user(tmp_path: P
     assert [move["lever"] for move in kept["origin"]["moves"]] == ["knob:a", "knob:b"]
     assert kept["plan_path"] == "fast.yaml" and (newest.parent / "machine.json").is_file()
 
-    attached = 'import hotlap; hotlap.attach("fast.yaml")\n' + TRAINING
-    (tmp_path / "attached.py").write_text(attached)
-    for words, warned in ((["3"], True), (["3", "--seed", "9"], False)):
-        alone = subprocess.run(
-            [sys.executable, "attached.py", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
-        assert (alone.returncode, alone.stdout) == (0, "finished\n")
-        assert ("knob:a is an option of the command: start the script with --seed 9" in alone.stderr) == warned
-    for words, warned in (([], True), (["--plan", "fast.yaml"], False)):
-        below = hotlap(tmp_path, "run", *words, "--", sys.executable, "attached.py", "3")
-        assert below.returncode == 0
-        assert ("does nothing below a hotlap command: `hotlap run --plan fast.yaml`" in below.stderr) == warned
+
+@pytest.mark.parametrize(
+    ("options", "given", "warned"),
+    [((), (), True), pytest.param(("--seed", "9"), ("--plan", "fast.yaml"), False, marks=pytest.mark.cousin)],
+)
+def test_what_an_attached_plan_cannot_do_is_told(
+    tmp_path: Path, options: tuple[str, ...], given: tuple[str, ...], warned: bool
+) -> None:
+    put_plan_with_knobs(tmp_path)
+    (tmp_path / "c.toml").write_text("every = 2\n")
+    (tmp_path / "attached.py").write_text('import hotlap; hotlap.attach("fast.yaml")\n' + TRAINING)
+    alone = subprocess.run(
+        [sys.executable, "attached.py", "3", *options], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (alone.returncode, alone.stdout) == (0, "finished\n")
+    assert ("knob:a is an option of the command: start the script with --seed 9" in alone.stderr) == warned
+    below = hotlap(tmp_path, "run", *given, "--", sys.executable, "attached.py", "3")
+    assert below.returncode == 0
+    assert ("does nothing below a hotlap command: `hotlap run --plan fast.yaml`" in below.stderr) == warned
 
 
 def test_budget_that_is_no_time(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def started(script: str, *arguments: str) -> str:
 
 
 def test_two_ranks(tmp_path: Path) -> None:
+    """The toy itself looks that they hold the same weights and statistics, though each has seen its own last batch."""
     assert "skipped 2 samples 96" in two_ranks(tmp_path / "whole", bad_row=5)
     whole = losses(tmp_path / "whole")
     assert len(whole) >= 4
@@ -55,11 +56,6 @@ def test_two_ranks(tmp_path: Path) -> None:
     assert losses(tmp_path / "parts") == whole
     with pytest.raises(SettingsError, match="on 2 ranks, and this one has 1"):
         trainer(tmp_path / "parts", EngineSettings(epochs=2, batch_size=8, on_nan="skip")).run()
-
-
-def test_ranks_are_evaluated_with_the_same_statistics(tmp_path: Path) -> None:
-    """Each has seen its own last batch."""
-    two_ranks(tmp_path, max_steps=2)
 
 
 def test_the_search_of_all_ranks_tries_the_same_batches() -> None:

@@ -443,6 +443,7 @@ def test_detections_of_a_perfect_model_score_one(made: Path, tmp_path: Path) -> 
     assert replace(scorer, net=Perfect()).measure() == pytest.approx({"ap": 1.0, "ap50": 1.0, "ap_small": 1.0})
 
 
+@pytest.mark.cousin
 def test_torchrun_on_two_ranks(made: Path, tmp_path: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = {**os.environ, "PYTHONPATH": str(Path(train.__file__).parents[1]), "OMP_NUM_THREADS": "1"}

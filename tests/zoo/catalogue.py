@@ -26,7 +26,7 @@ class Animal:
     watchable: bool = True
     """False: no optimizer step can be seen, so that Hotlap says so and exits with 1 where the script exits with 0."""
     slow: bool = False
-    """Left to bench/harmless.py by default: it takes long, or is a cousin of another one."""
+    """Left to bench/harmless.py by default: it takes long, is a cousin of another one, or a part of the menagerie."""
 
 
 def _script(name: str, *args: str, **kw: object) -> Animal:
@@ -85,12 +85,13 @@ ANIMALS: tuple[Animal, ...] = (
     _script("forked_workers"),
     _script("lbfgs", slow=True),
     _script("exit_three", exit_code=3, slow=True),
-    _script("raises", exit_code=1),
+    _script("raises", exit_code=1, slow=True),
     _script("exit_in_thread", slow=True),
     _script("reads_own_source", "-c", "--json", "x y"),
     _script("execs_config", slow=True),
     _script("env_before_torch", slow=True),
-    _script("uses_alarm"),
+    _script("menagerie", volatile=("model.pickle",)),
+    _script("uses_alarm", slow=True),
     _script("own_sitecustomize", env={"PYTHONPATH": "site"}, slow=True),
     _script("reexec", "--runs", "a"),
     _script("mp_spawn", slow=True),
@@ -102,11 +103,11 @@ ANIMALS: tuple[Animal, ...] = (
     _script("autocast_user", slow=True),
     _script("stays_in_eval", slow=True),
     _script("optimizer_recreated", slow=True),
-    _script("copies_and_pickles", volatile=("model.pickle",)),
+    _script("copies_and_pickles", volatile=("model.pickle",), slow=True),
     _script("jit_script", slow=True),
-    _script("weird_getattr"),
-    _script("own_patches"),
-    _script("debuggers_on"),
+    _script("weird_getattr", slow=True),
+    _script("own_patches", slow=True),
+    _script("debuggers_on", slow=True),
     _script("reads_stdin", stdin="0.05\nmore words\n", slow=True),
     _script("atexit_files", exit_code=1),
     _script("subprocess_helpers"),
