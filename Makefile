@@ -21,9 +21,11 @@ INSTALL = { $(PIP) install -c constraints.txt uv && \
 STAMPS := $(VENV)/.hotlap
 RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
-# Tests that look at how long things take, one at a time; the others two at a time.
-TIMED := $(addprefix tests/,diagnose/test_loader_script.py guard trial lap/test_check.py lap/test_speedup.py \
+# Tests that look at how long things take: each on a core of its own, or alone on the machine; the others two at a time.
+TIMED := $(addprefix tests/,trial lap/test_check.py $(addprefix guard/test_,run.py look_around.py) \
 	$(addprefix probe/test_,compute_facts.py detail.py host_lines.py stacks.py workers.py))
+ALONE := $(addprefix tests/,diagnose/test_loader_script.py lap/test_speedup.py)
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: demo test unit lint format docs setup clean help
 .DEFAULT_GOAL := help
@@ -76,8 +78,9 @@ docs: $(STAMPS)/docs
 # Hundreds of tests start Hotlap: compiling its source each time (where the environment asks for that) takes minutes.
 # The timed ones measure, on whatever machine this is: one that a neighbour disturbed gets a second try, told as a rerun.
 unit: $(STAMPS)/docs
-	PYTHONDONTWRITEBYTECODE= GOMP_SPINCOUNT=0 $(BIN)/python -m pytest -n 2 --dist worksteal $(TIMED:%=--ignore=%) $(PYTEST_ARGS)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --reruns 1 $(TIMED) $(PYTEST_ARGS)
+	GOMP_SPINCOUNT=0 $(PYTEST) -n 2 --dist worksteal $(TIMED:%=--ignore=%) $(ALONE:%=--ignore=%) $(PYTEST_ARGS)
+	$(PYTEST) -n logical --maxprocesses 2 --dist loadfile --own-core --reruns 1 $(TIMED) $(PYTEST_ARGS)
+	$(PYTEST) --reruns 1 $(ALONE) $(PYTEST_ARGS)
 
 test: unit lint
 

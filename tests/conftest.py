@@ -10,6 +10,17 @@ import pytest
 from hotlap.inject.elementary import choose_kernels
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--own-core", action="store_true", help="keep each worker of pytest-xdist on a core of its own")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if config.getoption("--own-core") and worker and hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
+
+
 def pytest_collection_finish() -> None:
     """Before any test: those that compare numbers fail once in many runs otherwise."""
     if "torch" in sys.modules:

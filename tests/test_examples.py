@@ -1,4 +1,4 @@
-"""The speaker example trains, twice the same, and its list of sins points at real lines."""
+"""The speaker example trains, and its list of sins points at real lines."""
 
 from __future__ import annotations
 
@@ -30,24 +30,20 @@ def losses(out: str) -> list[str]:
 
 
 @pytest.mark.timeout(120)
-def test_train_goes_by_its_seed_and_leaves_its_files(tmp_path: Path) -> None:
+def test_train_leaves_its_files(tmp_path: Path) -> None:
     """That the same seed gives the same losses is seen where the script is patched and its bits are equal."""
-    first, other = (
-        train("train.py", tmp_path / name, "--val-every", "3", "--save-every", "2", *more)
-        for name, more in (("one", ["--steps", "4"]), ("two", ["--steps=1", "--seed=2"]))
-    )
-    assert len(losses(first)) == 4
-    assert losses(first)[0] != losses(other)[0]
-    assert re.search(r"Step 3/4  EER \d+\.\d %", first)
-    assert re.fullmatch(r"EER \d+\.\d %", first.splitlines()[-1])
-    assert {path.name for path in (tmp_path / "one").iterdir()} == {"best.pt", "last.pt", "train.log"}
+    out = train("train.py", tmp_path, "--val-every", "3", "--save-every", "2", "--steps", "4")
+    assert len(losses(out)) == 4
+    assert re.search(r"Step 3/4  EER \d+\.\d %", out)
+    assert re.fullmatch(r"EER \d+\.\d %", out.splitlines()[-1])
+    assert {path.name for path in tmp_path.iterdir()} == {"best.pt", "last.pt", "train.log"}
 
 
 @pytest.mark.timeout(120)
 def test_train_fixed_does_the_same_work(tmp_path: Path) -> None:
-    out = train("train_fixed.py", tmp_path, "--steps", "20", "--val-every", "10", "--save-every", "10")
-    assert len(losses(out)) == 2  # every tenth step is logged
-    assert len(re.findall(r"Step \d+/20  EER", out)) == 2
+    out = train("train_fixed.py", tmp_path, "--steps", "10", "--val-every", "5", "--save-every", "5")
+    assert len(losses(out)) == 1  # every tenth step is logged
+    assert len(re.findall(r"Step \d+/10  EER", out)) == 2
     assert re.fullmatch(r"EER \d+\.\d %", out.splitlines()[-1])
     assert {path.name for path in tmp_path.iterdir()} == {"best.pt", "last.pt", "train.log"}
 

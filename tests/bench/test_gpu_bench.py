@@ -191,6 +191,7 @@ def test_arms_train_in_turn_and_the_first_round_is_not_counted(tmp_path: Path, m
     assert seen["bare"] == [5.0, 12.0], "the first of three is not counted"
 
 
+@pytest.mark.cousin
 def test_where_one_round_fits_it_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = overhead.rounds(SMALL, 0.0, tmp_path)
     assert set(seen) == set(overhead.ARMS) and all(len(values) == 1 for values in seen.values())
@@ -339,7 +340,7 @@ def test_nothing_is_opened_when_the_time_is_up() -> None:
 
 
 def test_arms_start_together_and_each_waits_for_its_turn(tmp_path: Path) -> None:
-    runs = [overhead.Run("bare", SMALL, tmp_path) for _ in range(2)]
+    runs = [overhead.Run(arm, SMALL, tmp_path) for arm in ("bare", "guarded")]
     assert [run.said() for run in runs] == ["ready", "ready"]
     assert runs[0].turn() > 0 and runs[0].turn() > 0 and runs[1].turn() > 0
     for run in runs:

@@ -23,7 +23,7 @@ for _ in range(2):
 
 
 def printed(tmp_path: Path, source: str, *, offline: bool = True, step: str = "") -> list[str]:
-    """What a trial of ``step`` and ``source`` prints. Without a step there is no torch, which takes seconds to import."""
+    """What a trial of ``step`` and ``source`` prints; without a step it needs no torch, whose import takes seconds."""
     script, timelines = tmp_path / "train.py", tmp_path / "timelines"
     timelines.mkdir(parents=True)
     script.write_text(step + source)

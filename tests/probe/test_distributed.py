@@ -149,7 +149,13 @@ if __name__ == "__main__":
 LAUNCHED = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
 
 
-@pytest.mark.parametrize("ranks", [LAUNCHED, [sys.executable, "spawn.py"]], ids=["torchrun", "spawned"])
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        pytest.param(LAUNCHED, id="torchrun", marks=pytest.mark.cousin),
+        pytest.param([sys.executable, "spawn.py"], id="spawned"),
+    ],
+)
 def test_two_ranks_are_read_together(tmp_path: Path, ranks: list[str]) -> None:
     (tmp_path / "train.py").write_text(textwrap.dedent(TRAIN))
     (tmp_path / "spawn.py").write_text(textwrap.dedent(SPAWN))

@@ -1,4 +1,4 @@
-"""Started by torchrun: centres moved by two ranks, then the training by its command line with the arguments given."""
+"""On each of two ranks: centres moved by two ranks, then the training by its command line with the arguments given."""
 
 from __future__ import annotations
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from launch import on_two_ranks
 
 from hotlap_workloads import evaluate, train
 from hotlap_workloads.engine.machine import Machine, check_machine
@@ -318,16 +316,9 @@ def test_the_published_configuration_is_read(tmp_path: Path) -> None:
 
 def test_two_ranks(made: Path, tmp_path: Path) -> None:
     """Centres that stay the same on both, one writer, a learning rate for the global batch."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    here = Path(__file__).parent
-    command = [*torchrun, str(here / "face_ranks.py"), "face_distill", "--data", str(made), "--out", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(here.parents[1] / "src"), "OMP_NUM_THREADS": "1"}
     more = ["--set", "max_steps=2", "--set", "warmup_epochs=0", "--set", "lr_for_samples=128"]
-    done = subprocess.run(
-        [*command, *TINY, *more], env=environment, capture_output=True, text=True, timeout=150, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("made_accuracy ") == 1 and "Step 2/2" in done.stdout
+    told = on_two_ranks("face_ranks.py", "face_distill", "--data", str(made), "--out", str(tmp_path), *TINY, *more)
+    assert told.count("made_accuracy ") == 1 and "Step 2/2" in told
     assert rows(tmp_path)[0]["lr"] == pytest.approx(0.1 * 2 * 16 / 128)
 
 

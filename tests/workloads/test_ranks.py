@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from launch import on_two_ranks
 from torch import distributed as dist
 from toy import losses, trainer
 
@@ -19,31 +16,10 @@ from hotlap_workloads.engine.ranks import Ranks, joined
 from hotlap_workloads.engine.settings import EngineSettings
 from hotlap_workloads.errors import SettingsError
 
-HERE = Path(__file__).parent
-
 
 def two_ranks(out: Path, max_steps: int = 0, bad_row: int = -1) -> str:
     """The toy's output."""
-    return started("ddp_toy.py", str(out), str(max_steps), str(bad_row))
-
-
-def started(script: str, *arguments: str) -> str:
-    """The output of two ranks, started as torchrun does, without the process that watches over them."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    source = HERE.parents[1] / "src"
-    common = {"PYTHONPATH": f"{source}{os.pathsep}{HERE}", "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2",
-              "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # fmt: skip
-    command = [sys.executable, str(HERE / script), *arguments]
-    ranks = [
-        subprocess.Popen(command, env={**os.environ, **common, "RANK": str(k), "LOCAL_RANK": str(k)}, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for k in range(2)
-    ]  # fmt: skip
-    said = [rank.communicate(timeout=120)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], said
-    return "".join(said)
+    return on_two_ranks("ddp_toy.py", str(out), str(max_steps), str(bad_row))
 
 
 def test_two_ranks(tmp_path: Path) -> None:
@@ -60,7 +36,7 @@ def test_two_ranks(tmp_path: Path) -> None:
 
 def test_the_search_of_all_ranks_tries_the_same_batches() -> None:
     """Also where memory runs out on one of them alone, in a step whose loss all ranks compute together."""
-    assert "found 18, then 6 rows, 3.0 a rank" in started("search_ranks.py")
+    assert "found 18, then 6 rows, 3.0 a rank" in on_two_ranks("search_ranks.py")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])

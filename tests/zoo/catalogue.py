@@ -34,7 +34,7 @@ def _script(name: str, *args: str, **kw: object) -> Animal:
 
 
 ANIMALS: tuple[Animal, ...] = (
-    _script("plain_loop"),
+    _script("plain_loop", slow=True),
     Animal("module", ("python", "-m", "pkg.train", "--steps", "12")),
     Animal("shell", ("sh", "shell.sh"), exit_code=7),
     Animal("from_stdin", ("python", "-", "--", "-m"), stdin="from_stdin.py"),
