@@ -218,6 +218,15 @@ def test_what_there_was_no_time_for_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert "larger --budget" in told["e"]
 
 
+def test_where_the_causes_took_the_whole_budget_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    only = Candidate("a", {}, "bits", "decode", 1.2, Gain(0.1, 0.2, "prior"))
+    monkeypatch.setattr(module, "candidates", lambda *_: [only])
+    for until in ("SEARCH_UNTIL", "EMPTY_HANDED_UNTIL"):
+        monkeypatch.setattr(incumbent, until, 0.0)
+    state, _ = searched(monkeypatch, {"a": [CERTAIN]})
+    assert not state.results and "the causes and the roof took the first " in dict(state.refused)["a"]
+
+
 def test_workers_go_when_a_cache_has_taken_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"loader-workers": [CERTAIN], "cache-decode": [CERTAIN], "without-loader-workers": [CERTAIN]}
     monkeypatch.setattr(incumbent, "SEARCH_UNTIL", 1.0)

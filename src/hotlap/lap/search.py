@@ -66,7 +66,7 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
         )
     state.notes += left_out(knobs, state.results, state.tried)
     prove_best(session, baseline, state)
-    state.refused += _no_time_for(session, state, roof)
+    state.refused += _no_time_for(session, state, roof, before_s)
     return state
 
 
@@ -152,14 +152,15 @@ def _promising(session: Session, state: Search, knobs: Sequence[Knob]) -> list[C
     return [*worth[:place], *knob_candidates(knobs, state.results, state.tried), *worth[place:]]
 
 
-def _no_time_for(session: Session, state: Search, roof: Roof | None) -> list[tuple[str, str]]:
-    """Levers that promise something and were never tried, and why."""
+def _no_time_for(session: Session, state: Search, roof: Roof | None, before_s: float) -> list[tuple[str, str]]:
+    """Levers that promise something and were never tried, and why. ``before_s``: spent before the search began."""
     seen = {result.id for result in state.results}
+    first = "others came first" if seen else f"the causes and the roof took the first {units.seconds(before_s)}"
     told = []
     for c in _still_worth(state, roof, order(_worth_a_trial(session, state))):
         if c.lever not in seen:
             start = c.gain.startup_s
-            why = f"its start alone takes {units.seconds(start)}" if start else "others came first"
+            why = f"its start alone takes {units.seconds(start)}" if start else first
             why = "so few of the script's steps fit the budget" if state.too_slow else why
             told.append((c.lever, f"No time was left for it: {why}. A larger --budget tries it."))
     return told
