@@ -22,7 +22,7 @@ STAMPS := $(VENV)/.hotlap
 RUFF_PATHS := src tests $(wildcard bench) tools docs/conf.py
 SITE ?= build/site
 # Tests that look at how long things take: each on a core of its own, or alone on the machine; the others two at a time.
-TIMED := $(addprefix tests/,trial lap/test_check.py $(addprefix guard/test_,run.py look_around.py) \
+TIMED := $(addprefix tests/,trial lap/test_check.py lap/test_prove_seeds.py $(addprefix guard/test_,run.py look_around.py) \
 	$(addprefix probe/test_,compute_facts.py detail.py host_lines.py stacks.py workers.py))
 ALONE := $(addprefix tests/,diagnose/test_loader_script.py lap/test_speedup.py)
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
@@ -82,7 +82,10 @@ unit: $(STAMPS)/docs
 	$(PYTEST) -n logical --maxprocesses 2 --dist loadfile --own-core --reruns 1 $(TIMED) $(PYTEST_ARGS)
 	$(PYTEST) --reruns 1 $(ALONE) $(PYTEST_ARGS)
 
-test: unit lint
+# Lint has what the tests leave of the processor.
+test: $(STAMPS)/docs
+	@nice -n 19 $(MAKE) --no-print-directory lint > $(STAMPS)/lint.log 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
+	$(MAKE) --no-print-directory unit; unit=$$?; wait $$lint; lint=$$?; cat $(STAMPS)/lint.log; exit $$((unit + lint))
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check $(RUFF_PATHS)

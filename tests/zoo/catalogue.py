@@ -110,7 +110,7 @@ ANIMALS: tuple[Animal, ...] = (
     _script("debuggers_on", slow=True),
     _script("reads_stdin", stdin="0.05\nmore words\n", slow=True),
     _script("atexit_files", exit_code=1),
-    _script("subprocess_helpers"),
+    _script("subprocess_helpers", slow=True),
     _script("os_exit", exit_code=9, slow=True),
     _script("interrupts_itself", exit_code=-2),
     _script("killed", exit_code=143, slow=True),
