@@ -46,10 +46,9 @@ def run(tmp_path: Path, source: str, **call: object) -> tuple[subprocess.Complet
     return done, training_timeline(timelines)
 
 
-def bare(source: str, *arguments: str) -> str:
-    """What the source prints in this process, which has torch already; without Hotlap, as a trial without changes."""
-    with redirect_stdout(io.StringIO()) as out, pytest.MonkeyPatch.context() as patch, torch.random.fork_rng([]):
-        patch.setattr(sys, "argv", ["train.py", *arguments])
+def bare(source: str) -> str:
+    """What the source prints without Hotlap: in this process, which has torch already."""
+    with redirect_stdout(io.StringIO()) as out, torch.random.fork_rng([]):
         exec(compile(source, "train.py", "exec"), {"__name__": "__main__"})
     return out.getvalue()
 
