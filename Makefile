@@ -90,7 +90,7 @@ test: $(STAMPS)/docs
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check $(RUFF_PATHS)
 	$(BIN)/ruff format --check $(RUFF_PATHS)
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(STAMPS)/dev
