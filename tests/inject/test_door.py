@@ -278,19 +278,27 @@ import gc, multiprocessing, weakref
 import torch
 from torch import nn
 torch.manual_seed(0)
-data = torch.utils.data.TensorDataset(torch.randn(16, 3, 8, 8), torch.randn(16, 4))
 made = []
 
 def network():
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
+class Clips(torch.utils.data.Dataset):
+    def __init__(self):
+        self.data = list(zip(torch.randn(16, 3, 8, 8), torch.randn(16, 4)))
+    def __len__(self):
+        return 16
+    def __getitem__(self, index):
+        return self.data[index][0] * 2, self.data[index][1]
+
 def fold():
-    loader = torch.utils.data.DataLoader(data, batch_size=4)
+    clips = Clips()
+    loader = torch.utils.data.DataLoader(clips, batch_size=4)
     student, teacher = network(), network().eval()
     for p in teacher.parameters():
         p.requires_grad_(False)
     optimizer = torch.optim.Adam(student.parameters(), lr=0.1)
-    made.extend(weakref.ref(thing) for thing in (loader, student, teacher, optimizer))
+    made.extend(weakref.ref(thing) for thing in (clips, loader, student, teacher, optimizer))
     for epoch in range(2):
         for x, y in loader:
             wanted = teacher(x)
@@ -307,7 +315,9 @@ print([type(ref()).__name__ for ref in made if ref() is not None], len(multiproc
 
 
 def test_a_past_folds_loader_workers_and_models_are_let_go(tmp_path: Path) -> None:
+    """And its data set, as soon as the next one is met."""
     settings: dict[str, dict[str, object]] = {
+        "cache-sample": {"max_bytes": 1 << 20},
         "channels-last": {},
         "cache-teacher": {"max_bytes": 1 << 20},
         "loader-workers": {"workers": 1, "prefetch": 2, "torch_threads": None},
@@ -317,4 +327,4 @@ def test_a_past_folds_loader_workers_and_models_are_let_go(tmp_path: Path) -> No
     moves = [Move(lever, setting, "maths") for lever, setting in settings.items()]
     done, timeline = run(tmp_path, FOLDS, mode="run", moves=moves, cores=2, scratch=str(tmp_path))
     assert timeline is not None and {m.id: m.state for m in timeline.mark} == dict.fromkeys(settings, "applied"), done
-    assert done.stdout == "[] 0\n"
+    assert done.stdout == "['Clips'] 0\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import errno
 import hashlib
@@ -11,7 +12,7 @@ import sys
 import threading
 from typing import Any
 
-from hotlap.lever.usage import Usage, leaves_room
+from hotlap.lever.usage import Usage, leaves_room, units_of
 
 __all__ = ["FileCache", "in_worker"]
 
@@ -39,21 +40,36 @@ class FileCache:
         self._marked = self._full = False
         self._own: dict[str, Any] = {}
         """What this process decoded outside a loader worker: no other process asks for it, so it needs no file."""
+        self._own_units: collections.Counter[str] = collections.Counter()
+        """By the beginning of their keys."""
+        self._pid = os.getpid()
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
     def _path(self, key: str) -> str:
         return os.path.join(self._folder, f"{_hash(_owner(key))}.{_hash(key)}")
 
     def forget(self, owner: str) -> None:
-        """Drop all whose keys begin with ``owner`` and a bar: two words with a bar between. Their room is not given to
-        others: usage only grows."""
+        """Drop all whose keys begin with ``owner`` and a bar: two words with a bar between."""
         for key in [key for key in self._own if _owner(key) == owner]:
             self._own.pop(key, None)
+        units = self._own_units.pop(owner, 0) if self._pid == os.getpid() else 0  # a worker has copies
         with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
                 if entry.name.startswith(f"{_hash(owner)}."):
                     with contextlib.suppress(FileNotFoundError):
+                        size = entry.stat().st_size
                         os.unlink(entry.path)
+                        units += units_of(size)
+        self._give_back(units)
+
+    def release(self, size: int) -> None:
+        """What was reserved in this process is kept no more."""
+        if self._pid == os.getpid():
+            self._give_back(units_of(size))
+
+    def _give_back(self, units: int) -> None:
+        self._usage.give_back(units)
+        self._full = False
 
     def get(self, key: str) -> bytearray | None:
         """A fresh copy of the bytes under ``key``, the caller's to keep and change."""
@@ -82,6 +98,7 @@ class FileCache:
     def _keep(self, key: str, value: Any, size: int) -> bool:
         if self._count(size):
             self._own[key] = value
+            self._own_units[_owner(key)] += units_of(size)
         return key in self._own
 
     def put(self, key: str, data: bytes) -> bool:

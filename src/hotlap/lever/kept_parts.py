@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from hotlap.lever.constant_parts import Part, constant_parts
@@ -24,7 +25,8 @@ OBJECTS = 16
 
 class KeptParts:
     """The stand-ins of all parts, each with a name. ``used`` is called when results of one are kept from then on,
-    ``ended`` with the reason why they may not be any more: it is to call :meth:`end`."""
+    ``ended`` with the reason why they may not be any more: it is to call :meth:`end`. References that are made
+    within ``counted(object)`` are ours."""
 
     def __init__(
         self,
@@ -33,10 +35,11 @@ class KeptParts:
         fetching: FetchingThreads,
         used: Callable[[str], None],
         ended: Callable[[str, str], None],
+        counted: Callable[[Any], AbstractContextManager[None]],
     ) -> None:
         self._target, self._fetching = target, fetching
-        self._keeping = Keeping(results, used, ended, target.unfit, fetching, self._longest)
-        self._datasets: list[Any] = []
+        self._keeping = Keeping(results, used, ended, target.unfit, fetching, self._longest, counted)
+        self._datasets: dict[int, tuple[Any, list[Part]]] = {}
         self._known: dict[Any, dict[int, PartMemory]] = {}
         """By function, by object: only those that are met here, before workers are forked, have a name of their own."""
         self._process = os.urandom(8).hex()
@@ -45,7 +48,7 @@ class KeptParts:
 
     def _longest(self) -> int:
         with contextlib.suppress(Exception):  # the script's own, which need not have a length
-            return max(map(len, self._datasets))
+            return max(len(dataset) for dataset, _ in self._datasets.values())
         return 0
 
     def keep(self, dataset: Any) -> bool:
@@ -59,8 +62,18 @@ class KeptParts:
             if id(part.holder) not in memories and len(memories) < OBJECTS:
                 memories[id(part.holder)] = PartMemory(part, f"{self._process}|{next(self._numbers)}", self._keeping)
         if found:
-            self._datasets.append(dataset)
+            self._datasets[id(dataset)] = dataset, found
         return bool(found)
+
+    def let_go(self, dataset: Any) -> None:
+        """Keep no more results of objects that are parts of ``dataset`` alone."""
+        _, parts = self._datasets.pop(id(dataset), (None, []))
+        shared = {id(part.holder) for _, others in self._datasets.values() for part in others}
+        for part in parts:
+            memory = self._known[part.function].get(id(part.holder))
+            if memory is not None and part.holder is not None and id(part.holder) not in shared:
+                memory.end()
+                del self._known[part.function][id(part.holder)]
 
     def has(self, name: str) -> bool:
         """Whether a part has this name."""

@@ -60,8 +60,8 @@ class KeptSamples:
 
     def stands(self, dataset: Any) -> bool:
         """Whether kept samples of it may be used."""
-        known = self._known[id(dataset)]
-        return known.is_kept and self._stands(known)
+        known = self._known.get(id(dataset))
+        return known is not None and known.is_kept and self._stands(known)
 
     def _stands(self, known: _Known) -> bool:
         """At the first use in an epoch, it is looked at whole."""
@@ -84,6 +84,12 @@ class KeptSamples:
                 self._results.forget(name)
                 return known.dataset
         return None
+
+    def let_go(self, dataset: Any) -> None:
+        """Forget that it ever was one."""
+        known = self._known.pop(id(dataset), None)
+        if known is not None:
+            self._results.forget(known.name)
 
     def before(self, draw: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """The ``__getitem__`` that takes the place of ``draw``."""

@@ -8,6 +8,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import perf_counter, thread_time
 from typing import Any
@@ -60,6 +61,8 @@ class Keeping:
     fetching: FetchingThreads
     longest: Callable[[], int]
     """Samples of the largest data set. Only asked where they are drawn: to ask may open a file."""
+    counted: Callable[[Any], AbstractContextManager[None]]
+    """References to an object that are made within are ours."""
 
 
 class PartMemory:
@@ -109,8 +112,10 @@ class PartMemory:
         if given is None or (self._witness is not None and (self._opens() or not self._witness.stands())):
             return self._function(*args, **kwargs)
         if self._proofs < PROOFS:
-            is_main = threading.current_thread() is threading.main_thread()
-            return self._prove(given, args, kwargs) if is_main else self._function(*args, **kwargs)
+            if threading.current_thread() is not threading.main_thread():
+                return self._function(*args, **kwargs)
+            with self._keeping.counted(self._part.holder):
+                return self._prove(given, args, kwargs)
         key, results = f"{self.name}|{self._state}|{given}", self._keeping.results
         found = results.get(key)
         if found is None:

@@ -15,6 +15,7 @@ from hotlap.lever.kept_parts import KeptParts
 from hotlap.lever.kept_results import KeptResults
 from hotlap.lever.kept_samples import KeptSamples
 from hotlap.lever.opened_files import watch_openings
+from hotlap.lever.own_references import OwnReferences
 from hotlap.lever.purity import IN_PLACE_OF
 from hotlap.lever.sample_proof import proven
 from hotlap.lever.sample_purity import impure_reason
@@ -38,9 +39,10 @@ class SampleKeeping:
         self._target, self._pid = target, os.getpid()
         cache, fetching = FileCache(os.path.join(target.scratch, lever_id), max_bytes), FetchingThreads()
         results = KeptResults(cache)
-        self._fetching, self._tables = fetching, SampleTables(cache.reserve, fetching)
+        self._fetching, self._tables = fetching, SampleTables(cache, fetching)
         self._kept = KeptSamples(results, fetching, self._end)
-        self._parts = KeptParts(target, results, fetching, self._use, self._end)
+        self._ours = OwnReferences()
+        self._parts = KeptParts(target, results, fetching, self._use, self._end, self._ours.counted)
         self._standing: list[Any] = []
         self._is_watching = False
         self._told = os.path.join(target.scratch, f"{lever_id}.told")
@@ -59,9 +61,21 @@ class SampleKeeping:
         dataset: Any = loader.dataset
         while isinstance(dataset, Subset):
             dataset = dataset.dataset
-        kind = type(dataset)
-        if dataset in self._kept or not hasattr(kind, "__getitem__"):
+        if dataset in self._kept or not hasattr(type(dataset), "__getitem__"):
             return
+        self._let_go()
+        with self._ours.counted(dataset):
+            self._begin(dataset)
+
+    def _let_go(self) -> None:
+        """Of data sets that the script holds no more, past folds', nothing is kept any longer."""
+        for dataset in self._ours.abandoned():
+            self._tables.end(dataset)
+            self._parts.let_go(dataset)
+            self._kept.let_go(dataset)
+
+    def _begin(self, dataset: Any) -> None:
+        kind = type(dataset)
         own = getattr(kind.__getitem__, IN_PLACE_OF, kind.__getitem__)
         draw = functools.partial(self._fetching.aside, own, dataset)
         changes = functools.partial(self._kept.changes, dataset)

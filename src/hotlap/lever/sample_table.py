@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.fetching_threads import Epochs, FetchingThreads
-from hotlap.lever.file_cache import in_worker
+from hotlap.lever.file_cache import FileCache, in_worker
 from hotlap.lever.gathered import GatheredDataset, Trust, base_of, base_rows, plainly_stacked, same_batches
 from hotlap.lever.kept_results import Comparisons
 from hotlap.lever.nested_rows import Unfit, put_together, taken_apart
@@ -51,6 +51,8 @@ class SampleTable:
         self._form: Any = None
         """Of a batch."""
         self._columns: list[Tensor] = []
+        self.reserved = 0
+        """Bytes."""
 
     def batch(self, indices: list[int]) -> Any:
         """The samples of these indices, stacked; None when samples are of several forms, or do not fit."""
@@ -118,6 +120,7 @@ class SampleTable:
         plain = all(t.device.type == "cpu" and t.is_contiguous() and not t.requires_grad for t in tensors)
         if not tensors or not plain or not self._reserve(size):
             raise Unfit("its samples do not fit")
+        self.reserved = size
         try:
             self._columns = [t.new_empty((length, *t.shape[1:])) for t in tensors]
         except RuntimeError as err:  # torch's word for memory that is refused
@@ -149,8 +152,8 @@ class Drawer:
 class SampleTables:
     """A table for each data set whose samples never change, where a loader of this very process stacks them plainly."""
 
-    def __init__(self, reserve: Callable[[int], bool], fetching: FetchingThreads) -> None:
-        self._reserve, self._fetching = reserve, fetching
+    def __init__(self, cache: FileCache, fetching: FetchingThreads) -> None:
+        self._cache, self._fetching = cache, fetching
         self._drawers: dict[int, Drawer] = {}
         self._tables: dict[int, tuple[SampleTable, Trust, Comparisons, Epochs]] = {}
 
@@ -161,7 +164,10 @@ class SampleTables:
     def end(self, dataset: Any) -> None:
         """No more of its samples."""
         if self._drawers.pop(id(dataset), None) is not None and id(dataset) in self._tables:
-            self._tables.pop(id(dataset))[0].clear()
+            table = self._tables.pop(id(dataset))[0]
+            table.clear()
+            if table.reserved:
+                self._cache.release(table.reserved)
 
     def choose(self, dataset: Any, collate: Any) -> GatheredDataset | None:
         """What a fetcher gets in place of ``dataset``."""
@@ -170,7 +176,7 @@ class SampleTables:
             return None
         drawer = self._drawers[id(base)]
         if id(base) not in self._tables:
-            table = SampleTable(drawer.draw, len(base), collate, self._reserve)
+            table = SampleTable(drawer.draw, len(base), collate, self._cache.reserve)
             self._tables[id(base)] = table, Trust(drawer.differs), Comparisons(), Epochs(self._fetching)
         table, trust, comparisons, epochs = self._tables[id(base)]
 

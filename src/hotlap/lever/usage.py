@@ -7,10 +7,12 @@ import os
 
 from hotlap.lever.opened_files import unnoted
 
-__all__ = ["MEMORY_FILES", "UNIT", "Usage", "leaves_room"]
+__all__ = ["MEMORY_FILES", "UNIT", "Usage", "leaves_room", "units_of"]
 
 UNIT = 4096
 """Bytes that one byte of the usage file stands for (a page, what the smallest file costs on tmpfs)."""
+_BACK = ".back"
+"""Ends the name of the file for what was given back."""
 RESERVE_FRAC = 1 / 32
 """Of the memory, what stays free whatever a setting allows: the training may have grown since that was chosen."""
 FILES_RESERVE_FRAC = 1 / 4
@@ -24,8 +26,8 @@ MEMORY_FILES = "/dev/shm/"
 class Usage:
     """Bytes kept by all that count in one file, up to ``max_bytes``.
 
-    The count is the size of an append-only file, so that no lock is needed; concurrent writers may pass the bound by
-    one entry each.
+    The count is the size of an append-only file, less that of another for what was given back, so that no lock is
+    needed; concurrent writers may pass the bound by one entry each.
     """
 
     def __init__(self, path: str, max_bytes: int) -> None:
@@ -35,14 +37,11 @@ class Usage:
 
     def units(self) -> int:
         """Units of 4 KiB counted so far, by all processes."""
-        try:
-            return os.stat(self._path).st_size
-        except FileNotFoundError:
-            return 0
+        return _size(self._path) - _size(self._path + _BACK)
 
     def fits(self, size: int) -> bool:
         """Whether there is room for an entry of so many bytes."""
-        units = size // UNIT + 1
+        units = units_of(size)
         if self.units() + units > self._max_units:
             return False
         if units > self._until_look:
@@ -54,20 +53,40 @@ class Usage:
 
     def count(self, size: int) -> bool:
         """Count an entry; False where that cannot be written down: the disk is full, or the folder is gone."""
-        units = size // UNIT + 1
-        self._until_look -= units
-        try:
-            with open(self._path, "ab", buffering=0) as file:
-                file.write(bytes(units))
-        except OSError as err:
-            if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
-                raise
-            return False
-        return True
+        self._until_look -= units_of(size)
+        return _append(self._path, units_of(size))
+
+    def give_back(self, units: int) -> None:
+        """What was counted in so many units is kept no more. Where that cannot be written down, it stays counted."""
+        _append(self._path + _BACK, units)
 
     def take(self, size: int) -> bool:
         """Count an entry where there is room for it."""
         return self.fits(size) and self.count(size)
+
+
+def units_of(size: int) -> int:
+    """Units that an entry of so many bytes is counted as."""
+    return size // UNIT + 1
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _append(path: str, count: int) -> bool:
+    """So many bytes; False where there is no room for them, or the folder is gone."""
+    try:
+        with open(path, "ab", buffering=0) as file:
+            file.write(bytes(count))
+    except OSError as err:
+        if err.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
+            raise
+        return False
+    return True
 
 
 def leaves_room(folder: str, size: int) -> bool:
