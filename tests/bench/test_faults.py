@@ -40,7 +40,11 @@ def bench_module(name: str) -> ModuleType:
 TABLE: list[Any] = bench_module("fault_table").faults()
 SLOW = [fault for fault in TABLE if not fault.healthy]
 TRAINED = TABLE if os.environ.get("HOTLAP_FAULTS") == "all" else TABLE[::20]
-PAIRS = [pytest.param(f, path, id=path.stem) for f in TRAINED for path in dict.fromkeys((f.script, f.fixed))]
+PAIRS = [
+    pytest.param(f, path, id=path.stem, marks=[] if path == f.script else pytest.mark.cousin)
+    for f in TRAINED
+    for path in dict.fromkeys((f.script, f.fixed))
+]
 
 
 def run_here(script: str, folder: str, send: Callable[[Any], None]) -> None:

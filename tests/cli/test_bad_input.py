@@ -188,7 +188,11 @@ def test_a_run_with_knobs_gives_options_and_leaves_files_to_the_user(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("options", "given", "warned"), [((), (), True), (("--seed", "9"), ("--plan", "fast.yaml"), False)]
+    ("options", "given", "warned"),
+    [
+        ((), (), True),
+        pytest.param(("--seed", "9"), ("--plan", "fast.yaml"), False, marks=pytest.mark.cousin),
+    ],
 )
 def test_what_an_attached_plan_cannot_do_is_told(
     tmp_path: Path, options: tuple[str, ...], given: tuple[str, ...], warned: bool

@@ -57,7 +57,7 @@ def call(folder: Path, words: list[str], **more: str) -> subprocess.CompletedPro
 @pytest.mark.parametrize(
     ("name", "needs"),
     [
-        ("torchrun", ()),
+        pytest.param("torchrun", (), marks=pytest.mark.cousin),
         pytest.param("kaggle-colab", (), marks=pytest.mark.cousin),
         pytest.param("accelerate", ("accelerate",), marks=pytest.mark.slow),
         pytest.param("lightning", ("lightning",), marks=pytest.mark.slow),

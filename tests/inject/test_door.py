@@ -106,7 +106,9 @@ print("forward" in vars(teacher))
 """
 
 
-@pytest.mark.parametrize(("noise", "state"), [("0.0", "applied"), ("0.1", "no-effect")])
+@pytest.mark.parametrize(
+    ("noise", "state"), [pytest.param("0.0", "applied", marks=pytest.mark.cousin), ("0.1", "no-effect")]
+)
 def test_a_lever_says_why_it_had_no_effect(tmp_path: Path, noise: str, state: str) -> None:
     script = DISTILLED.replace("sys.argv[1]", noise)
     move = Move("cache-teacher", {"max_bytes": 1 << 20}, "maths")

@@ -71,7 +71,7 @@ def test_mlflow_in_a_file_of_the_users_stays_what_it_is(tmp_path: Path, monkeypa
     assert printed(tmp_path / "unset", source) == ["None"]
 
 
-@pytest.mark.parametrize("step", [STEP, ""], ids=["after torch", "no torch"])
+@pytest.mark.parametrize("step", [pytest.param(STEP, id="after torch", marks=pytest.mark.cousin), ""])
 def test_addresses_that_the_script_puts_into_its_environment(tmp_path: Path, step: str) -> None:
     pytest.importorskip("mlflow")
     source = """
@@ -83,7 +83,7 @@ print(mlflow.get_tracking_uri(), mlflow.MlflowClient().tracking_uri, mlflow.get_
     assert printed(tmp_path, source, step=step) == ["file:/tmp/hotlap-mlruns"] * 3
 
 
-@pytest.mark.parametrize("step", [STEP, ""], ids=["after torch", "no torch"])
+@pytest.mark.parametrize("step", [pytest.param(STEP, id="after torch", marks=pytest.mark.cousin), ""])
 def test_wandb_by_variable(tmp_path: Path, step: str) -> None:
     pytest.importorskip("wandb")
     source = """

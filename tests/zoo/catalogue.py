@@ -26,7 +26,7 @@ class Animal:
     watchable: bool = True
     """False: no optimizer step can be seen, so that Hotlap says so and exits with 1 where the script exits with 0."""
     slow: bool = False
-    """Left to bench/harmless.py by default: it takes long, is a cousin of another one, or a part of the menagerie."""
+    """Left to bench/harmless.py by default: it takes long, is a cousin of another one, or a part of one that runs several."""
 
 
 def _script(name: str, *args: str, **kw: object) -> Animal:
@@ -37,7 +37,8 @@ ANIMALS: tuple[Animal, ...] = (
     _script("plain_loop", slow=True),
     Animal("module", ("python", "-m", "pkg.train", "--steps", "12")),
     Animal("shell", ("sh", "shell.sh"), exit_code=7),
-    Animal("from_stdin", ("python", "-", "--", "-m"), stdin="from_stdin.py"),
+    Animal("from_stdin", ("python", "-", "--", "-m"), stdin="from_stdin.py", slow=True),
+    Animal("interrupts_from_stdin", ("python", "-", "--", "-m"), stdin="interrupts_itself.py", exit_code=-2),
     Animal("dash_c", ("python", "-c", "import runpy; runpy.run_path('plain_loop.py', run_name='__main__')"), slow=True),
     Animal(
         "isolated",
@@ -87,7 +88,8 @@ ANIMALS: tuple[Animal, ...] = (
     _script("exit_three", exit_code=3, slow=True),
     _script("raises", exit_code=1, slow=True),
     _script("exit_in_thread", slow=True),
-    _script("reads_own_source", "-c", "--json", "x y"),
+    _script("reads_own_source", "-c", "--json", "x y", slow=True),
+    _script("tee_around_own_source", "-c", "--json", "x y", exit_code=120),
     _script("execs_config", slow=True),
     _script("env_before_torch", slow=True),
     _script("menagerie", volatile=("model.pickle",)),
@@ -96,7 +98,7 @@ ANIMALS: tuple[Animal, ...] = (
     _script("reexec", "--runs", "a"),
     _script("mp_spawn", slow=True),
     _script("os_write", slow=True),
-    _script("replaced_stdout", exit_code=120),
+    _script("replaced_stdout", exit_code=120, slow=True),
     _script("compiled_eager", slow=True),
     _script("tensor_subclass", slow=True),
     _script("loader_subclass", slow=True),
@@ -112,7 +114,7 @@ ANIMALS: tuple[Animal, ...] = (
     _script("atexit_files", exit_code=1),
     _script("subprocess_helpers", slow=True),
     _script("os_exit", exit_code=9, slow=True),
-    _script("interrupts_itself", exit_code=-2),
+    _script("interrupts_itself", exit_code=-2, slow=True),
     _script("killed", exit_code=143, slow=True),
     _script("dies_by_signal", exit_code=-9, slow=True),
     _script("in_asyncio", slow=True),

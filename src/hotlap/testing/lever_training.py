@@ -50,10 +50,10 @@ def full_training(folder: str, steps: int = 8) -> list[float]:
                 loss.backward()
                 optimizer.step()
                 losses.append(loss.item())
-                gc.collect()
                 torch.cuda.empty_cache()
                 _log(os.path.join(folder, "log.txt"), losses[-1])
                 if len(losses) % 4 == 0:
+                    gc.collect()
                     _validate_and_save(model, images, os.path.join(folder, "model.pt"))
                 if len(losses) == steps:
                     break
