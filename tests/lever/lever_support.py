@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["ROWS", "UNWATCHED", "Turning"]
 
 ROWS = 24
-UNWATCHED: Any = SimpleNamespace(add=lambda loader: None)
+UNWATCHED: Any = SimpleNamespace(add=lambda loader, drawing: None)
 """In the place of MidPass, which changes torch until its target is left."""
 
 

@@ -23,6 +23,12 @@ from hotlap.patch.helpers.fetch_ahead import fetch_ahead
 from hotlap.testing.lever_target import LocalTarget
 
 
+@pytest.fixture(autouse=True)
+def _data_sets_may_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests read of their data sets who drew: a script that does so is left alone."""
+    monkeypatch.setattr("hotlap.lever.positions.read_of_draws", lambda drawing: None)
+
+
 def threads() -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t.name == "hotlap-fetch-ahead"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,14 @@ from torch.utils.data import DataLoader, Dataset
 
 from hotlap.lever.catalog import loader_workers
 from hotlap.testing.lever_target import LocalTarget
+
+LEVEL = 0
+LEVELS = {"level": 0}
+OPTIONS = SimpleNamespace(level=0)
+
+
+class Settings:
+    level = 0
 
 
 class Curriculum(Dataset[Any]):
@@ -27,7 +36,8 @@ class Curriculum(Dataset[Any]):
         return 24
 
     def __getitem__(self, index: int) -> tuple[int, float]:
-        return index, self.level + self.factors["level"] + self.table.item()
+        around = LEVEL + LEVELS["level"] + Settings.level + OPTIONS.level
+        return index, self.level + self.factors["level"] + self.table.item() + around
 
 
 def by_attribute(data: Curriculum) -> None:
@@ -40,6 +50,33 @@ def by_a_key(data: Curriculum) -> None:
 
 def in_place(data: Curriculum) -> None:
     data.table += 1
+
+
+def by_a_global(data: Curriculum) -> None:
+    global LEVEL
+    LEVEL = 1
+
+
+def by_a_table_of_the_module(data: Curriculum) -> None:
+    LEVELS["level"] = 1
+
+
+def by_options(data: Curriculum) -> None:
+    OPTIONS.level = 1
+
+
+def by_a_class(data: Curriculum) -> None:
+    Settings.level = 1
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    yield
+    global LEVEL
+    LEVEL = LEVELS["level"] = OPTIONS.level = Settings.level = 0
+
+
+CHANGES = [by_attribute, by_a_key, in_place, by_a_global, by_a_table_of_the_module, by_options, by_a_class]
 
 
 @pytest.fixture
@@ -62,7 +99,7 @@ def run(loader: Any, change: Any, epochs: int = 3) -> list[list[tuple[list[int],
     return out
 
 
-@pytest.mark.parametrize("change", [by_attribute, by_a_key, in_place])
+@pytest.mark.parametrize("change", CHANGES)
 def test_batches_are_those_without_workers(target: LocalTarget, change: Any) -> None:
     loader = DataLoader(Curriculum(), batch_size=3)
     found = run(loader, change)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.contract import Setting, Target
+from hotlap.lever.drawing import Drawing
 from hotlap.lever.knob import Knob
 from hotlap.lever.loader_contents import LoaderContents
 from hotlap.lever.own_passes import keep_passes_apart
-from hotlap.lever.positions import AHEAD, tells_position
+from hotlap.lever.positions import why_not_ahead
 from hotlap.lever.worker_preparation import concerns_workers_alone
 from hotlap.lever.worker_safety import can_use_workers, holds_open_file
 
@@ -30,15 +31,16 @@ def load_in_workers(target: Target, loader: DataLoader[Any], setting: Setting, p
         if holds_open_file(loader.dataset):
             target.unfit("the data set holds an open file, of which worker processes would share the place")
         return
-    if loader.num_workers == 0 and tells_position(loader):
-        target.unfit(AHEAD)
+    drawing = Drawing(loader) if loader.num_workers == 0 else None
+    if drawing is not None and (why := why_not_ahead(loader, drawing)) is not None:
+        target.unfit(why)
         return
     contents = LoaderContents(loader)
     if loader.num_workers == 0 and contents.generator is not None:
         target.unfit(f"each worker would draw the same from its copy of the script's own {contents.generator}")
         return
-    if loader.num_workers == 0:
-        passes.add(loader)
+    if drawing is not None:
+        passes.add(loader, drawing)
     if loader.num_workers != setting["workers"]:
         target.replace(loader, "num_workers", setting["workers"])
     prefetch = setting["prefetch"] or loader.prefetch_factor or _PREFETCH

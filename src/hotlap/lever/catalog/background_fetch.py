@@ -10,7 +10,7 @@ Runtime: The iterator of each epoch is wrapped; one thread draws from it in the 
 exception reaches the loop where the batch would have been. The thread ends with the epoch, when the loop is left early,
 and at exit. Where batches may lie in memory that is used again (no batch size, or a collate function of the script's),
 it starts once as many as could be under way have lain apart, and never if two of them have not; nor where the loader,
-its data set or a sampler says how far it has come (state_dict).
+its data set or a sampler says how far it has come (state_dict), or the script reads what draws leave behind.
 
 Source: Wrap the loader: `for batch in fetch_ahead(loader, depth=2)` with a thread and a queue.
 
@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.checks import Rule, check_setting
 from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.drawing import Drawing
 from hotlap.lever.evidence import first, place
 from hotlap.lever.fetch_ahead import FetchAhead
 from hotlap.lever.gains import bounded, load_seconds
-from hotlap.lever.positions import AHEAD, tells_position
+from hotlap.lever.positions import why_not_ahead
 from hotlap.records.edits import Edit
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Machine
@@ -48,6 +49,7 @@ CONFLICTS = ("loader-workers",)
 NUMERIC = False
 
 RULES = {"depth": Rule(int, 1, 64)}
+_TRAINED = "its samples are drawn with a model that the steps in between may train"
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -92,6 +94,7 @@ def apply(target: Target, setting: Setting) -> None:
     running: weakref.WeakSet[FetchAhead] = weakref.WeakSet()
     known: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
     """Whether a loader's batches lie apart in memory."""
+    refused: weakref.WeakKeyDictionary[Any, str | None] = weakref.WeakKeyDictionary()
 
     def learn(loader: weakref.ref[DataLoader[Any]], apart: bool) -> None:
         if (there := loader()) is not None:
@@ -106,8 +109,12 @@ def apply(target: Target, setting: Setting) -> None:
 
         if loader.num_workers > 0 or torch.get_default_device().type != "cpu":
             return iterator
-        if tells_position(loader):
-            target.unfit(AHEAD)
+        if loader not in refused:
+            drawing = Drawing(loader)
+            trained = any(weight.requires_grad for weight in drawing.weights())
+            refused[loader] = _TRAINED if trained else why_not_ahead(loader, drawing)
+        if (why := refused[loader]) is not None:
+            target.unfit(why)
             return iterator
         apart = known.get(loader, _collates_anew(loader) or None)
         if apart is False:
