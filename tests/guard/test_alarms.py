@@ -176,6 +176,16 @@ def test_a_growth_that_is_small_beside_the_step_is_told_as_one(seed: int) -> Non
     assert first.cause == "metrics-history" and first.where[0].line == 60
 
 
+def test_a_growth_that_noise_hides_at_first_did_not_come_at_once() -> None:
+    """Its change is seen some way up: right before it the phase was nearly as long as right after it."""
+    history: UserLine = ("train.py", 60, "main", "mean = np.mean(losses)")
+    run = Run(noise=0.15, random=random.Random(4)).go(60.0)
+    for k in range(14):
+        run.go(5.0, line=("residual", history), residual=0.01 + 0.004 * k)
+    first = run.told[0]
+    assert not first.growing and first.cause in ("metrics-history", "growing-step") and first.where[0].line == 60
+
+
 def test_a_change_that_grows_a_little_afterwards_is_no_growth() -> None:
     """What came at once is the cause, though the noise of what follows looks like a trend."""
     line: UserLine = ("train.py", 60, "main", "gc.collect()")

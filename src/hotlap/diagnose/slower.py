@@ -9,7 +9,7 @@ from typing import Any
 from hotlap.diagnose.alike import Growth, measure_growth
 from hotlap.diagnose.drift import grown_lines
 from hotlap.diagnose.kept import kept
-from hotlap.diagnose.phases import phase_alone
+from hotlap.diagnose.phases import mean_s, phase_alone
 from hotlap.diagnose.policy import DEFAULT, Policy
 from hotlap.diagnose.registry import all_causes
 from hotlap.diagnose.slower_loading import why_loading
@@ -36,6 +36,9 @@ _OF_MACHINE = {
 
 _AT_ONCE = 0.75
 """Part of a change that came at once, from which what grew afterwards is not its cause."""
+_JUST_BEFORE = 1 / 8
+"""Of the steps before a change, those that tell how high a growth stood by then: where noise hides a small one at first,
+the change is seen some way up."""
 _COMPILER = (
     *(
         f"/torch/_dynamo/{name}"
@@ -160,13 +163,15 @@ def _begun(both: Sides, drift: Drift) -> Finding | None:
     """What began to grow within the window, and so looks like one change at first: it goes on after the change.
 
     Asked of the phase alone, since a growth that is small beside the step is lost in the step's noise. Where a trend
-    alone speaks for it, the phase is nearly as short right after the change as before it.
+    alone speaks for it, the phase is nearly as short right after the change as right before it.
     """
     policy = replace(both.late.policy, growth_frac=DEFAULT.growth_frac)  # that steps got slower is known already
     alone = replace(both.late.steady, rows=phase_alone(both.late.steady.rows, drift.phase, both.late.phases))
     found = _found(replace(both.late, policy=policy, steady=alone), _OF_GROWTH[:-1], drift.phase)
     before_s, after_s = both.early.seconds(drift.phase), both.late.seconds(drift.phase)
-    at_once = before_s + _AT_ONCE * (after_s - before_s)
+    rows = both.early.steady.rows
+    last = rows[-max(1, int(_JUST_BEFORE * len(rows))) :]
+    at_once = (mean_s(last, drift.phase, both.early.phases) or before_s) + _AT_ONCE * (after_s - before_s)
     return None if found is not None and found.evidence.get("first_s", 0.0) > at_once else found
 
 
