@@ -37,8 +37,8 @@ _OF_MACHINE = {
 _AT_ONCE = 0.75
 """Part of a change that came at once, from which what grew afterwards is not its cause."""
 _JUST_BEFORE = 1 / 8
-"""Of the steps before a change, those that tell how high a growth stood by then: where noise hides a small one at first,
-the change is seen some way up."""
+"""Of the steps before a change, those that tell how high a growth stood by then: where noise hides its beginning, the
+change is seen some way up."""
 _COMPILER = (
     *(
         f"/torch/_dynamo/{name}"
