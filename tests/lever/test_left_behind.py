@@ -130,6 +130,46 @@ def train(order):
 """
 
 
+METHOD_NAMED_AS_AN_ATTRIBUTE = """
+class Position:
+    def __init__(self):
+        self.taken = []
+    def rows(self):
+        self.taken.append(1)
+def train(position):
+    print(position.taken)
+"""
+
+
+def test_a_method_that_no_draw_calls_leaves_nothing(made: Callable[..., Any]) -> None:
+    """Its name is that of an attribute which draws read."""
+    module = made("index = min(index, self.rows)", METHOD_NAMED_AS_AN_ATTRIBUTE)
+    data = module.Clips()
+    data.position = module.Position()
+    assert read_of_draws(Drawing(DataLoader(data))) is None
+    module = made("self.position.rows()", METHOD_NAMED_AS_AN_ATTRIBUTE)
+    data = module.Clips()
+    data.position = module.Position()
+    assert "taken (" in str(read_of_draws(Drawing(DataLoader(data))))
+
+
+OF_ANOTHER = """
+class Reader:
+    skipped = 0
+    def read(self):
+        self.skipped += 1
+def train(data):
+    print(data.share_of_skipped())
+"""
+
+
+def test_what_another_class_calls_so_is_another(made: Callable[..., Any]) -> None:
+    module = made("self.reader.read()", OF_ANOTHER)
+    data = module.Clips()
+    data.reader = module.Reader()
+    assert read_of_draws(Drawing(DataLoader(data))) is None
+
+
 def test_samplers_and_collate_functions_are_read_too(made: Callable[..., Any]) -> None:
     module = made("pass", SAMPLER)
     assert "at (" in str(read_of_draws(Drawing(DataLoader(module.Clips(), sampler=module.Order()))))

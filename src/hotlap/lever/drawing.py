@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
 import os
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.utils.data import DataLoader
 
-__all__ = ["Drawing", "path_of"]
+__all__ = ["Drawing", "names_of", "path_of"]
 
 _DRAWN_BY = ("__call__", "__getitem__", "__getitems__", "__iter__", "__next__")
 
@@ -26,12 +29,13 @@ class Drawing(EveryReading):
     """Functions that drawing from a loader may call, and what they read. Nothing is run."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self.functions: dict[FunctionType, bool] = {}
-        """Each with whether its first argument is the object that it is a method of."""
-        self.classes: set[str] = set()
-        """Of the script, with methods among them."""
+        self._all: dict[FunctionType, type | None] = {}
         self._collate = loader.collate_fn
         super().__init__(loader.dataset, loader.collate_fn, loader.sampler, loader.batch_sampler)
+        self.functions = self._called()
+        """Each with the class that it is a method of, and its code as a tree. Code that cannot be found is left out."""
+        self.classes = frozenset().union(*(names_of(of) for of, _ in self.functions.values()))
+        """Names of the script's, with methods among the functions."""
         self.places = {(path_of(function), function.__code__.co_firstlineno) for function in self.functions}
 
     def _begin(self, function: FunctionType | None) -> None:
@@ -42,11 +46,31 @@ class Drawing(EveryReading):
         return _is_scripts(function)
 
     def _follow(self, function: FunctionType, makes: bool = False, of: type | None = None) -> None:
-        if _is_scripts(function) and not makes and function not in self.functions:
-            self.functions[function] = of is not None
-            kinds = of.__mro__ if of is not None else ()
-            self.classes.update(kind.__name__ for kind in kinds if is_users_module(kind.__module__))
+        if _is_scripts(function) and not makes:
+            self._all.setdefault(function, of)
         super()._follow(function, makes, of)
+
+    def _called(self) -> dict[FunctionType, tuple[type | None, ast.AST]]:
+        """What is read follows each name to all that it may stand for. Of methods that are named, ``self.count`` of one
+        object may be a number where another's is a method: only those count that somebody calls."""
+        trees = {function: tree for function in self._all if (tree := _tree_of(function)) is not None}
+        found: dict[FunctionType, tuple[type | None, ast.AST]] = {}
+        names, before = set[str](), -1
+        while before != len(found):
+            before = len(found)
+            for function, tree in trees.items():
+                of, name = self._all[function], function.__name__
+                by_itself = of is None or name.startswith("__") or function is self._collate_function
+                if function not in found and (
+                    by_itself or name in names or isinstance(getattr(of, name, None), property)
+                ):
+                    found[function] = of, tree
+                    names.update(_names_called(tree))
+        return found
+
+    @property
+    def _collate_function(self) -> Any:
+        return getattr(self._collate, "__func__", self._collate)
 
     @property
     def variables(self) -> list[tuple[Mapping[str, Any], str]]:
@@ -64,9 +88,31 @@ class Drawing(EveryReading):
         return [weight for value in values if isinstance(value, torch.nn.Module) for weight in value.parameters()]
 
 
+def _tree_of(function: FunctionType) -> ast.AST | None:
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def _names_called(tree: ast.AST) -> Iterator[str]:
+    """Of methods and functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node.func.attr
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+
+
 def _is_scripts(function: FunctionType) -> bool:
     """Hotlap stands before functions of torch, and need not be installed as packages are."""
     return is_users(function) and str(function.__globals__.get("__name__")).partition(".")[0] != "hotlap"
+
+
+def names_of(kind: type | None) -> frozenset[str]:
+    """Of a class and those that it comes from, the script's."""
+    kinds = kind.__mro__ if kind is not None else ()
+    return frozenset(one.__name__ for one in kinds if is_users_module(one.__module__))
 
 
 def path_of(function: FunctionType) -> str:

@@ -7,16 +7,15 @@ keep theirs to themselves, and a thread that fetches ahead is ahead with it.
 from __future__ import annotations
 
 import ast
-import inspect
+import functools
 import itertools
 import os
 import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
-from hotlap.lever.drawing import Drawing, path_of
+from hotlap.lever.drawing import Drawing, names_of, path_of
 from hotlap.lever.users_code import codes_in, is_users_module
 
 __all__ = ["read_of_draws"]
@@ -24,19 +23,25 @@ __all__ = ["read_of_draws"]
 _PUTS = {"add", "append", "appendleft", "extend", "insert", "put", "update"}
 """Methods of containers that put something in."""
 _LARGEST = 1 << 20
-"""Bytes of a source file that is read: larger ones were written by no person."""
+"""Bytes of a source file that is looked into: larger ones were written by no person."""
+_MOST_BYTES = 2 << 20
+"""Of all files whose code is looked into, which takes about a second: the main script's is among the first."""
 
 
 def read_of_draws(drawing: Drawing) -> str | None:
     """``name (file:line)`` of something that drawing sets, and other code of the script reads at that line. None where
     there is none, or none is found: code is read, not run, and of code without a source file nothing is known."""
-    left = {one for function, is_method in drawing.functions.items() for one in _left_by(function, is_method)}
+    left = {one for function, (of, tree) in drawing.functions.items() for one in _left_by(function, of, tree, drawing)}
     if not left:
         return None
-    sources = list(_sources())
+    sources, read_bytes = list(_sources()), 0
     for source in sources:
-        for one in left:
-            if one.name in source.text and (line := source.line_that_reads(one, drawing, sources)):
+        named = [one for one in left if one.name in source.text]
+        read_bytes += len(source.text) if named else 0
+        if read_bytes > _MOST_BYTES:
+            break
+        for one in named:
+            if line := source.line_that_reads(one, drawing, sources):
                 return f"{one.name} ({os.path.basename(source.path)}:{line})"
     return None
 
@@ -48,19 +53,17 @@ class _Left:
     name: str
     path: str | None
     """Of the file whose variable it is; None for an attribute."""
+    classes: frozenset[str]
+    """Of which one has the attribute."""
     once: bool
     """It is set where it is not there yet: who reads it asks first, and finds none."""
 
 
-def _left_by(function: FunctionType, is_method: bool) -> Iterator[_Left]:
+def _left_by(function: FunctionType, of: type | None, tree: ast.AST, drawing: Drawing) -> Iterator[_Left]:
     """What ``function`` changes of its object, of what that holds, and of variables around."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return
     code = function.__code__
     own = {name for inner in codes_in(code) for name in (*inner.co_varnames, *inner.co_cellvars)}
-    own -= {*code.co_varnames[:is_method]}
+    own -= {*code.co_varnames[: of is not None]}
     libraries = {
         name
         for name, value in function.__globals__.items()
@@ -72,9 +75,10 @@ def _left_by(function: FunctionType, is_method: bool) -> Iterator[_Left]:
         if changed is None or _root(changed) in own | libraries | {""} or _is_shared(changed):
             continue
         if isinstance(changed, ast.Name):
-            yield _Left(changed.id, path_of(function), _is_asked_first(node, changed.id, around))
+            yield _Left(changed.id, path_of(function), frozenset(), _is_asked_first(node, changed.id, around))
         elif isinstance(changed, ast.Attribute):
-            yield _Left(changed.attr, None, _is_asked_first(node, changed.attr, around))
+            its = names_of(of) if isinstance(changed.value, ast.Name) else drawing.classes
+            yield _Left(changed.attr, None, its, _is_asked_first(node, changed.attr, around))
 
 
 def _is_shared(node: ast.AST) -> bool:
@@ -121,41 +125,51 @@ class _Source:
     text: str
     module: ModuleType
 
+    @functools.cached_property
+    def tree(self) -> ast.AST:
+        try:
+            return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return ast.Module([], [])
+
+    @functools.cached_property
+    def read(self) -> dict[str, list[ast.Attribute | ast.Name]]:
+        """Attributes and variables that its code reads, by name."""
+        found: dict[str, list[ast.Attribute | ast.Name]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+                found.setdefault(node.attr if isinstance(node, ast.Attribute) else node.id, []).append(node)
+        return found
+
+    @functools.cached_property
+    def around(self) -> dict[ast.AST, ast.AST]:
+        return _parents(self.tree)
+
     def line_that_reads(self, left: _Left, drawing: Drawing, sources: list[_Source]) -> int | None:
         """Where code that draws no samples reads what was left."""
-        try:
-            tree = ast.parse(self.text)
-        except (SyntaxError, ValueError, RecursionError):
-            return None
-        around = _parents(tree)
-        variable = left.path is not None and (left.path == self.path or _imports(tree, left.name))
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
-                continue
-            if isinstance(node, ast.Attribute):
-                found = node.attr == left.name and self._may_be(node.value, left, drawing)
-            else:
-                found = node.id == left.name and variable
+        nodes = self.read.get(left.name, ())
+        around = self.around if nodes else {}
+        variable = left.path is not None and (left.path == self.path or _imports(self.tree, left.name))
+        for node in nodes:
+            found = self._may_be(node.value, left) if isinstance(node, ast.Attribute) else variable
             if not found or _is_change(node, around) or (left.once and _is_asked_first(node, left.name, around)):
                 continue
-            if self._is_elsewhere(node, around, drawing, sources):
+            if self._is_elsewhere(node, left, drawing, sources):
                 return node.lineno
         return None
 
-    def _may_be(self, of: ast.AST, left: _Left, drawing: Drawing) -> bool:
+    def _may_be(self, of: ast.AST, left: _Left) -> bool:
         """Whether ``of`` may have it: what a variable of the module is, is known."""
         known = vars(self.module).get(of.id) if isinstance(of, ast.Name) else None
         if left.path is not None:
             return isinstance(known, ModuleType)
-        return known is None or bool(drawing.classes.intersection(kind.__name__ for kind in type(known).__mro__))
+        return known is None or bool(left.classes.intersection(kind.__name__ for kind in type(known).__mro__))
 
-    def _is_elsewhere(
-        self, node: ast.AST, around: dict[ast.AST, ast.AST], drawing: Drawing, sources: list[_Source]
-    ) -> bool:
+    def _is_elsewhere(self, node: ast.AST, left: _Left, drawing: Drawing, sources: list[_Source]) -> bool:
         """Whether no draw reads it there. A method reads what is its object's where that draws, and is called."""
         of = node.value if isinstance(node, ast.Attribute) else None
         inner: ast.AST = node
-        for outer in _outwards(node, around):
+        for outer in _outwards(node, self.around):
             if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = min([outer.lineno, *(decorator.lineno for decorator in outer.decorator_list)])
                 if (self.path, first) in drawing.places:
@@ -164,7 +178,7 @@ class _Source:
                 given = [*inner.args.posonlyargs, *inner.args.args]
                 if given and of.id == given[0].arg:
                     is_called = any(f".{inner.name}" in source.text for source in sources)
-                    return outer.name in drawing.classes and is_called and not inner.name.startswith("__")
+                    return outer.name in left.classes and is_called and not inner.name.startswith("__")
             inner = outer
         return True
 
