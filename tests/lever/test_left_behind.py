@@ -170,6 +170,20 @@ def test_what_another_class_calls_so_is_another(made: Callable[..., Any]) -> Non
     assert read_of_draws(Drawing(DataLoader(data))) is None
 
 
+LAMBDA = """
+from torch.utils.data import DataLoader
+def train(data):
+    loader = DataLoader(data, collate_fn=lambda rows: rows)
+    return loader
+print(train)
+"""
+
+
+def test_a_function_in_a_statement_does_not_do_what_that_does(made: Callable[..., Any]) -> None:
+    module = made("pass", LAMBDA)
+    assert read_of_draws(Drawing(module.train(module.Clips()))) is None
+
+
 def test_samplers_and_collate_functions_are_read_too(made: Callable[..., Any]) -> None:
     module = made("pass", SAMPLER)
     assert "at (" in str(read_of_draws(Drawing(DataLoader(module.Clips(), sampler=module.Order()))))

@@ -90,9 +90,13 @@ class Drawing(EveryReading):
 
 def _tree_of(function: FunctionType) -> ast.AST | None:
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return None
+    if function.__name__ != "<lambda>":
+        return tree
+    # the source of one is the statement that it stands in
+    return ast.Module([ast.Expr(node) for node in ast.walk(tree) if isinstance(node, ast.Lambda)], [])
 
 
 def _names_called(tree: ast.AST) -> Iterator[str]:
