@@ -213,7 +213,10 @@ def test_a_step_that_is_skipped_moves_no_centres(tmp_path: Path) -> None:
     assert (result.steps, result.skipped) == (6, 1) and made.stepper.objective.centres.tolist() == [5, 5]
 
 
-@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(signal.SIGTERM, "SIGTERM"), pytest.param(signal.SIGINT, "Ctrl-C", marks=pytest.mark.cousin)],
+)
 def test_a_group_wide_signal_leaves_the_loading_processes_to_the_training(
     tmp_path: Path, number: signal.Signals, name: str
 ) -> None:

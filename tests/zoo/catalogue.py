@@ -95,7 +95,7 @@ ANIMALS: tuple[Animal, ...] = (
     _script("menagerie", volatile=("model.pickle",)),
     _script("uses_alarm", slow=True),
     _script("own_sitecustomize", env={"PYTHONPATH": "site"}, slow=True),
-    _script("reexec", "--runs", "a"),
+    _script("reexec", "--runs", "a", slow=True),
     _script("mp_spawn", slow=True),
     _script("os_write", slow=True),
     _script("replaced_stdout", exit_code=120, slow=True),
