@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import os
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.lever.sample_purity import EveryReading
+from hotlap.lever.source_tree import source_tree
 from hotlap.lever.users_code import is_users, is_users_module
 from hotlap.lever.watched_kinds import attributes_of
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drawing", "names_of", "path_of"]
 
-_DRAWN_BY = ("__call__", "__getitem__", "__getitems__", "__iter__", "__next__")
+_BY_SAMPLERS = ("__iter__", "__next__")
 
 
 class Drawing(EveryReading):
@@ -39,7 +38,7 @@ class Drawing(EveryReading):
         self.places = {(path_of(function), function.__code__.co_firstlineno) for function in self.functions}
 
     def _begin(self, function: FunctionType | None) -> None:
-        self._names.update(_DRAWN_BY)
+        self._names.update(_BY_SAMPLERS)
         super()._begin(function)
 
     def _is_followed(self, function: FunctionType) -> bool:
@@ -89,13 +88,9 @@ class Drawing(EveryReading):
 
 
 def _tree_of(function: FunctionType) -> ast.AST | None:
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return None
-    if function.__name__ != "<lambda>":
+    tree = source_tree(function)
+    if tree is None or function.__name__ != "<lambda>":
         return tree
-    # the source of one is the statement that it stands in
     return ast.Module([ast.Expr(node) for node in ast.walk(tree) if isinstance(node, ast.Lambda)], [])
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import dis
-import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
+
+from hotlap.lever.source_tree import source_tree
 
 __all__ = ["Settled", "settled", "stores_in_place"]
 
@@ -70,10 +70,8 @@ def stores_in_place(function: FunctionType) -> bool:
 
 def _tree_of(function: FunctionType) -> ast.FunctionDef | None:
     """None where its source is not what runs: edited since, or not to be had."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    except (OSError, TypeError, SyntaxError, IndexError):
-        return None
+    source = source_tree(function)
+    tree = source.body[0] if source is not None and source.body else None
     if not isinstance(tree, ast.FunctionDef):
         return None
     tree.decorator_list = []

@@ -31,7 +31,8 @@ _MOST_BYTES = 2 << 20
 def read_of_draws(drawing: Drawing) -> str | None:
     """``name (file:line)`` of something that drawing sets, and other code of the script reads at that line. None where
     there is none, or none is found: code is read, not run, and of code without a source file nothing is known."""
-    left = {one for function, (of, tree) in drawing.functions.items() for one in _left_by(function, of, tree, drawing)}
+    functions = drawing.functions.items()
+    left = dict.fromkeys(one for function, (of, tree) in functions for one in _left_by(function, of, tree, drawing))
     if not left:
         return None
     sources, read_bytes = list(_sources()), 0

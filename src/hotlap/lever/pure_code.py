@@ -8,11 +8,11 @@ and what it calls is told, for :mod:`hotlap.lever.pure_functions` to follow.
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
+
+from hotlap.lever.source_tree import source_tree
 
 __all__ = ["READING", "Body", "body_of"]
 
@@ -76,10 +76,8 @@ class Body:
 
 def body_of(function: FunctionType, bound: bool) -> Body | None:
     """None where the code does, or may do, more than compute. ``bound``: the first argument is its object."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    except (OSError, TypeError, SyntaxError, IndexError):
-        return None
+    source = source_tree(function)
+    tree = source.body[0] if source is not None and source.body else None
     if not isinstance(tree, ast.FunctionDef) or tree.decorator_list or tree.name != function.__name__:
         return None
     given = tree.args

@@ -11,10 +11,11 @@ import builtins
 import functools
 import inspect
 import sys
-import textwrap
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
+
+from hotlap.lever.source_tree import source_tree
 
 __all__ = ["concerns_workers_alone"]
 
@@ -55,10 +56,8 @@ def _is_harmless(function: Any, depth: int) -> bool:
         return True
     if depth == 0 or not isinstance(function, FunctionType):
         return False
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function.__code__))).body[0]
-    except (OSError, TypeError, SyntaxError, IndexError):  # its source is nowhere, or it stands in the middle of a line
-        return False
+    source = source_tree(function)
+    tree = source.body[0] if source is not None and source.body else None
     if not isinstance(tree, ast.FunctionDef) or tree.decorator_list:
         return False
     try:

@@ -10,7 +10,8 @@ Runtime: The iterator of each epoch is wrapped; one thread draws from it in the 
 exception reaches the loop where the batch would have been. The thread ends with the epoch, when the loop is left early,
 and at exit. Where batches may lie in memory that is used again (no batch size, or a collate function of the script's),
 it starts once as many as could be under way have lain apart, and never if two of them have not; nor where the loader,
-its data set or a sampler says how far it has come (state_dict), or the script reads what draws leave behind.
+its data set or a sampler says how far it has come (state_dict), or the script reads what draws leave behind, or trains
+a model that they use.
 
 Source: Wrap the loader: `for batch in fetch_ahead(loader, depth=2)` with a thread and a queue.
 
@@ -95,6 +96,7 @@ def apply(target: Target, setting: Setting) -> None:
     known: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
     """Whether a loader's batches lie apart in memory."""
     refused: weakref.WeakKeyDictionary[Any, str | None] = weakref.WeakKeyDictionary()
+    """Why one may not be drawn ahead, if so."""
 
     def learn(loader: weakref.ref[DataLoader[Any]], apart: bool) -> None:
         if (there := loader()) is not None:

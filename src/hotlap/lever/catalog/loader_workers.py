@@ -13,10 +13,11 @@ in place; torch.set_num_threads is called when the setting asks for it. Iterable
 would yield everything), and so are datasets that hold device tensors or an open file, or cannot be sent to a worker,
 and loaders without workers where the script holds a generator of random numbers of its own, of which each would have a
 copy, or reads what draws leave behind (how many files were skipped), or that say how far they have come (state_dict). A
-loader that had no workers is given back where the script changes what its data set holds in mid-pass: the next batch is
-of the data set as it is then. Workers stay where what they have copies of can be compared before each pass; if it has
-changed, others begin. Workers that the script prepares itself (a timeout, a start method, a worker_init_fn whose source
-does more than to seed, set threads or signals) are not taken away. A pass within a pass gets workers of its own.
+loader that had no workers is given back where the script changes in mid-pass what its samples are drawn from (settings,
+a model): the next batch is as it would be without. Workers stay where what they have copies of can be compared before
+each pass; if it has changed, others begin. Workers that the script prepares itself (a timeout, a start method, a
+worker_init_fn whose source does more than to seed, set threads or signals) are not taken away. A pass within a pass
+gets workers of its own.
 
 Source: DataLoader(..., num_workers=N, persistent_workers=True, prefetch_factor=4).
 
