@@ -11,17 +11,32 @@ from pathlib import Path
 import pytest
 
 from hotlap.guard.look_around import Surroundings, looking_around
+from hotlap.trial.shut_out import ShutOut
+
+
+class Asked(ShutOut):
+    """Counts how often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("entrance"), Path("timelines"))
+        self.asked = 0
+
+    def look(self, root: int) -> list[str]:
+        self.asked += 1
+        return []
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/stat"), reason="no /proc")
 def test_what_others_take_is_seen_from_the_start_of_the_script_on() -> None:
-    with looking_around(0.02) as (started, seen):
+    shut_out = Asked()
+    with looking_around(shut_out, 0.02) as (started, seen):
         time.sleep(0.1)
         assert seen == [], "nothing has been started"
         started(os.getpid())
         until = time.monotonic() + 10.0
-        while len(seen) < 2 and time.monotonic() < until:
+        while len(seen) < 8 and time.monotonic() < until:
             time.sleep(0.02)
+    assert 4 <= shut_out.asked < len(seen), "ever more seldom"
     assert len(seen) >= 2 and all(look.others_cores is not None and look.others_cores >= 0.0 for look in seen)
     before = len(seen)
     time.sleep(0.1)
@@ -54,7 +69,7 @@ def test_what_the_training_thread_waits_for_a_core_is_seen_of_the_process_that_t
 
 
 def test_a_process_that_is_gone_takes_no_cores() -> None:
-    with looking_around(0.01) as (started, seen):
+    with looking_around(Asked(), 0.01) as (started, seen):
         started(2**22 + 1)
         until = time.monotonic() + 10.0
         while len(seen) < 2 and time.monotonic() < until:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hotlap.inject.run_script import check_command, module_of, run_script, script_of
+from hotlap.inject.run_script import check_command, module_of, name_of, run_script, script_of
 from hotlap.records.errors import HotlapError
 
 
@@ -52,6 +52,16 @@ def test_script_of(command: list[str], script: str | None) -> None:
 )  # fmt: skip
 def test_module_of(words: str, module: str | None) -> None:
     assert module_of(["python", *words.split()]) == module
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [("python train.py other.py", "train.py"), ("python -m pkg.train a.py", "pkg.train"), ("make train", "make"),
+     ("torchrun --nproc-per-node=2 tools/train.py", "tools/train.py"), ("env A=1 python train.py", "train.py"),
+     ("bash run.sh train.py", "run.sh"), ("sh -c x", "sh")],
+)  # fmt: skip
+def test_what_a_command_is_called(words: str, name: str) -> None:
+    assert name_of(words.split()) == name
 
 
 def test_a_folder_or_an_archive_is_a_script(tmp_path: Path) -> None:

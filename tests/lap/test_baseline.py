@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from hotlap.diagnose.diagnose import TooFewSteps
 from hotlap.lap import baseline
 from hotlap.lap.baseline import Unmeasurable, check_baseline
 from hotlap.records.errors import HotlapError
 from hotlap.records.trials import NO_FIRST_STEP, OF_BASELINE, Trial
+from hotlap.trial.progress import Progress
+from hotlap.trial.shut_out import ShutOut
 
 
 def test_a_script_that_crashes_as_it_is() -> None:
@@ -21,7 +25,8 @@ def test_a_script_that_crashes_as_it_is() -> None:
 
 
 def test_a_first_step_that_takes_long_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    arm = SimpleNamespace(exit_code=-9, poll=lambda: None, spec=SimpleNamespace(output="out.txt"))  # ended by us
+    spec = SimpleNamespace(output="out.txt", timeline_dir=Path("none"))
+    arm = SimpleNamespace(exit_code=-9, poll=lambda: None, spec=spec)  # ended by us
     session: Any = SimpleNamespace(
         stage="", arm=lambda _: arm, on_progress=None,
         options=SimpleNamespace(first_step_s=120.0, budget_s=225.0, steps=None),
@@ -52,3 +57,95 @@ def test_a_script_that_is_over_too_soon_says_so_in_either_arm(whose: str) -> Non
 )
 def test_what_the_candidate_did_is_its_own_matter(trial: Trial) -> None:
     check_baseline(trial)
+
+
+class Runs:
+    """Stands for ``run_until``: each step takes ``step_s``, and so the session's clock goes on."""
+
+    def __init__(self, session: Any, step_s: float) -> None:
+        self.session, self.step_s, self.steps = session, step_s, 0
+
+    def __call__(self, *_: Any, steps: int | None = None, seconds: float | None = None, **__: Any) -> Any:
+        wall_s = (max(0, steps - self.steps) if steps is not None else 10**6) * self.step_s
+        wall_s = wall_s if seconds is None else min(wall_s, seconds)
+        self.session.elapsed_s += wall_s
+        self.steps = int(self.session.elapsed_s / self.step_s)
+        return SimpleNamespace(
+            status="enough", reason="", steps=self.steps, wall_s=wall_s, startup_s=0.0, exit_code=None
+        )
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, step_s: float, budget_s: float, asked: bool, steps: int | None
+) -> tuple[Any, int]:
+    """The session after a baseline of such steps, and how many there were."""
+    options = SimpleNamespace(
+        first_step_s=120.0, budget_s=budget_s, budget_asked=asked, steps=steps, command=["python", "train.py"]
+    )
+    arm = SimpleNamespace(poll=lambda: None, spec=SimpleNamespace(output="out.txt", timeline_dir=Path("none")))
+    session: Any = SimpleNamespace(
+        stage="", arm=lambda _: arm, on_progress=None, options=options, elapsed_s=0.0, extra_s=0.0
+    )
+    session.left_s = lambda share=1.0: max(0.0, share * budget_s + session.extra_s - session.elapsed_s)
+    runs = Runs(session, step_s)
+
+    def rediagnosed(*_: Any) -> Any:
+        if runs.steps < 9:
+            raise TooFewSteps("too few")
+        return "findings"
+
+    monkeypatch.setattr(baseline, "run_until", runs)
+    monkeypatch.setattr(baseline, "rediagnose", rediagnosed)
+    assert baseline.run_baseline(session).findings == "findings"  # type: ignore[comparison-overlap]
+    return session, runs.steps
+
+
+def test_the_steps_that_were_asked_for_are_run_however_long_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, steps = run(monkeypatch, 2.0, 75.0, False, 100)
+    assert steps == 100 and session.extra_s == pytest.approx(session.elapsed_s - 0.45 * 75), "what follows has its time"
+    session, steps = run(monkeypatch, 2.0, 75.0, True, 100)
+    assert steps == 16 and session.extra_s == 0.0, "a budget that was named is kept to: its share of it"
+
+
+def test_slow_steps_get_all_of_the_budget_before_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, 5.0, 75.0, True, None)[1] == 12
+    assert run(monkeypatch, 0.5, 75.0, True, None)[1] == 26, "LEAST_S of steps that are not slow"
+    session, steps = run(monkeypatch, 30.0, 225.0, False, None)
+    assert steps == 12 and session.extra_s == pytest.approx(session.elapsed_s - 0.45 * 225), "our own budget grows"
+
+
+def test_steps_too_slow_for_the_budget_are_told_with_one_that_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HotlapError) as caught:
+        run(monkeypatch, 12.0, 40.0, True, None)
+    assert caught.value.what == "train.py made 3 steps in 40.0 s; a diagnosis needs 12."
+    assert caught.value.hint == "With --budget 3m there is time for them."
+    with pytest.raises(TooFewSteps):
+        run(monkeypatch, 0.1, 75.0, True, 5)
+
+
+def test_a_process_that_hotlap_did_not_come_into_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    spec = SimpleNamespace(output="out.txt", timeline_dir=tmp_path)
+    arm = SimpleNamespace(exit_code=-9, poll=lambda: None, spec=spec, pid=1)
+    lines: list[str] = []
+    session: Any = SimpleNamespace(
+        stage="", arm=lambda _: arm, on_progress=lambda _: None, listener=SimpleNamespace(line=lines.append),
+        options=SimpleNamespace(first_step_s=120.0, budget_s=225.0, steps=None),
+    )  # fmt: skip
+
+    def hangs(*_: Any, on_progress: Any, **__: Any) -> Any:
+        on_progress(Progress("start", "baseline", 0.0, 225.0, 0))
+        monkeypatch.setattr(baseline, "LOOK_S", 0.0)
+        on_progress(Progress("start", "baseline", 5.0, 225.0, 0))
+        return SimpleNamespace(status="failed", reason=f"hang: {NO_FIRST_STEP} 120 s", startup_s=None, wall_s=120.0)
+
+    def look(self: ShutOut, root: int) -> list[str]:
+        assert root == 1
+        (tmp_path / "call.json.7.error").write_text("`python train.py` was shut out\n")
+        return ["`python train.py` was shut out"]
+
+    monkeypatch.setattr(baseline, "run_until", hangs)
+    monkeypatch.setattr(baseline, "rediagnose", lambda *_: None)
+    monkeypatch.setattr(ShutOut, "look", look)
+    with pytest.raises(HotlapError, match=r"could not attach to the script: `python train\.py` was shut out"):
+        baseline.run_baseline(session)
+    assert lines == ["  not watched: `python train.py` was shut out"]

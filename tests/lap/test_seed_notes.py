@@ -56,7 +56,7 @@ def test_a_door_that_did_not_open_says_where_to_look(tmp_path: Path) -> None:
     (tmp_path / "1.error").write_text("no torch\n")
     arm: Any = SimpleNamespace(spec=SimpleNamespace(timeline_dir=tmp_path))
     run: Any = SimpleNamespace(status="finished", reason="the script ended", steps=0)
-    with pytest.raises(HotlapError, match=r"attach to the script: no torch\. Does `hotlap doctor` say ok\?"):
+    with pytest.raises(HotlapError, match=r"attach to the script: no torch\. The text above names what failed"):
         failed({"baseline": arm}, {"baseline": run}, first=True)
 
 

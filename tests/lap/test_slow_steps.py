@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from hotlap.lap.incumbent import Search
-from hotlap.lap.slow_steps import enough_budget_s, least_trial_s, too_slow
+from hotlap.lap.session import Session
+from hotlap.lap.slow_steps import enough_budget_s, least_trial_s, make_room_for_roof, too_slow
 from hotlap.records.trials import TOO_FEW, Trial
 from hotlap.testing.lever_kit import findings_of
 from hotlap.trial.pauses import Cycle
@@ -59,3 +60,20 @@ def test_nothing_is_told_where_a_lever_was_kept() -> None:
     session, baseline, state = lap(4.5, [FAILED])
     state.moves.append(cast(Any, "channels-last"))
     assert too_slow(session, baseline, state, 100.0) is None
+
+
+@pytest.mark.parametrize(
+    ("step_s", "asked", "budget_s"), [(0.02, False, 225.0), (2.0, True, 225.0), (2.0, False, 280.0)]
+)
+def test_our_own_budget_holds_the_roof_of_slow_steps(step_s: float, asked: bool, budget_s: float) -> None:
+    findings = replace(findings_of("memory-format").throughput, step_s=step_s)
+    lines: list[str] = []
+    session: Any = SimpleNamespace(
+        cycle=Cycle(), budget_s=225.0, one_at_a_time=False, machine=SimpleNamespace(accelerators=[]), elapsed_s=20.0,
+        extra_s=0.0, options=SimpleNamespace(budget_asked=asked), listener=SimpleNamespace(line=lines.append),
+    )  # fmt: skip
+    session.left_s = lambda: session.budget_s - session.elapsed_s
+    session.grow = lambda seconds: Session.grow(session, seconds)
+    make_room_for_roof(session, cast(Any, SimpleNamespace(findings=SimpleNamespace(throughput=findings), start_s=10.0)))
+    assert session.budget_s == pytest.approx(budget_s)
+    assert bool(lines) == (budget_s > 225.0) and all("Steps of 2.00 s are slow" in line for line in lines)

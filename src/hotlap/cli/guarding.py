@@ -12,12 +12,12 @@ import contextlib
 import sys
 from collections.abc import Callable
 
-from hotlap.cli.prepare import script_title
 from hotlap.guard.earlier import look_back
 from hotlap.guard.guard import Guard, Wishes
 from hotlap.guard.hook import Hook
 from hotlap.guard.metrics import MetricsServer, exposition
 from hotlap.guard.status import Status
+from hotlap.inject.run_script import name_of
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
 from hotlap.report.guard_status import Shown, status_line
@@ -87,7 +87,7 @@ def guard_for(args: argparse.Namespace, folder: RunFolder, machine: Machine, com
     """The guard that was asked for; None: none. Raises HotlapError when its port cannot be had."""
     if args.no_guard:
         return None
-    script = script_title(command)
+    script = name_of(command)
     earlier = look_back(command, args.runs, folder, total=args.total_steps)
 
     def print_status(status: Status) -> None:

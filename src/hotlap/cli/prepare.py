@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hotlap.inject.run_script import module_of, script_of
+from hotlap.inject.run_script import name_of
 from hotlap.machine.origin import read_origin
 from hotlap.records.plan import Move
 from hotlap.records.run import RunRecord
 from hotlap.records.run_folder import RunFolder
 
-__all__ = ["new_record", "new_run", "script_title", "status_of"]
+__all__ = ["new_record", "new_run", "status_of"]
 
 
 @contextmanager
@@ -30,11 +30,6 @@ def status_of(run: RunRecord) -> Iterator[None]:
     run.status = "finished"
 
 
-def script_title(command: Sequence[str]) -> str:
-    """What the command's script is called: its file, its module, else the program."""
-    return script_of(command) or module_of(command) or command[0]
-
-
 def new_record(kind: str, command: Sequence[str], moves: Sequence[Move] = ()) -> RunRecord:
     """What was asked, when, and what it started with."""
     started = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -45,7 +40,7 @@ def new_run(
     kind: str, command: Sequence[str], runs: Path | None, moves: Sequence[Move] = ()
 ) -> tuple[RunFolder, RunRecord]:
     """Make the run folder and say in it what was asked. ``moves``: what is applied to the command."""
-    folder = RunFolder.create(script_title(command), runs)
+    folder = RunFolder.create(name_of(command), runs)
     record = new_record(kind, command, moves)
     folder.write("run.json", record)
     return folder, record

@@ -19,7 +19,7 @@ from hotlap.records.findings import Findings, Throughput
 from hotlap.records.machine import Machine
 from hotlap.records.timeline import Timeline
 
-__all__ = ["diagnose"]
+__all__ = ["TooFewSteps", "diagnose"]
 
 
 def _throughput(view: View) -> Throughput:
@@ -35,6 +35,10 @@ def _throughput(view: View) -> Throughput:
     )
 
 
+class TooFewSteps(HotlapError):
+    """There is too little of a training to say anything about it."""
+
+
 def diagnose(
     timeline: Timeline, machine: Machine, name: str, policy: Policy = DEFAULT, around: Sequence[Around] = ()
 ) -> Findings:
@@ -42,12 +46,12 @@ def diagnose(
 
     ``around``: what the machine did beside the training, where Hotlap looked.
 
-    Raises HotlapError when fewer than ``policy.min_steady_steps`` steady steps were seen.
+    Raises TooFewSteps when fewer than ``policy.min_steady_steps`` steady steps were seen.
     """
     view = look(timeline, machine, policy, around)
     if view.steady.steps < policy.min_steady_steps:
         seen = timeline.n_steps
-        raise HotlapError(
+        raise TooFewSteps(
             f"{name} trained {seen} step{'' if seen == 1 else 's'}, {view.steady.steps} of them steady; "
             f"a diagnosis needs at least {policy.min_steady_steps} steady steps.",
             "Let it train for longer: more data, more epochs, or a larger --steps or --budget.",

@@ -16,6 +16,7 @@ from hotlap.guard.hook import Hook
 from hotlap.guard.look_around import Surroundings
 from hotlap.guard.metrics import MetricsServer
 from hotlap.guard.status import Earlier, Status, read_status
+from hotlap.inject.door import BOOTSTRAP
 from hotlap.records.errors import HotlapError
 from hotlap.records.guard import Alarm, GuardRecord
 from hotlap.records.machine import Machine
@@ -23,6 +24,7 @@ from hotlap.records.run_folder import RunFolder
 from hotlap.records.timeline import Timeline
 from hotlap.report.guard_words import alarm_line, over_line
 from hotlap.trial.collect import annotate
+from hotlap.trial.shut_out import ShutOut
 
 __all__ = ["Guard", "Wishes"]
 
@@ -63,6 +65,8 @@ class Guard:
         self._alarms = Alarms(machine, prepare=self._prepare)
         self._around: list[Around] = []
         self._surroundings: Surroundings | None = None
+        self._shut_out = ShutOut(BOOTSTRAP, folder.timeline_dir("run"))
+        self._root = 0
         self._enough = threading.Event()
         self._thread: threading.Thread | None = None
         self._failed = False
@@ -84,7 +88,7 @@ class Guard:
 
     def start(self, pid: int) -> None:
         """The script runs, as process ``pid``."""
-        self._surroundings = Surroundings(pid)
+        self._surroundings, self._root = Surroundings(pid), pid
         if self._server is not None:
             self._server.start()
         self._thread = threading.Thread(target=self._run, name="hotlap-guard", daemon=True)
@@ -149,6 +153,8 @@ class Guard:
                 self._pid = timeline.header.pid
                 self._alarms.follow(self._pid)
             self._tell(timeline)
+        for why in self._shut_out.look(self._root) if timeline is None else []:  # now: it may train for days
+            self._wishes.say(f"not watched: {why}")
         self.status = read_status(
             timeline, self._follower.samples, self._wishes.earlier, self._alarms.current, len(self._alarms.alarms),
             time.monotonic_ns(),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hotlap.diagnose.surroundings import Around
 from hotlap.trial.neighbours import CpuLook, between, look
+from hotlap.trial.shut_out import ShutOut
 from hotlap.trial.tree import cpu_s
 
 __all__ = ["Surroundings", "looking_around"]
@@ -95,8 +96,11 @@ class Surroundings:
 
 
 @contextmanager
-def looking_around(every_s: float = 1.0) -> Iterator[tuple[Callable[[int], None], list[Around]]]:
-    """A function that is to be told the script's process id, and what is seen from then on until the context ends."""
+def looking_around(shut_out: ShutOut, every_s: float = 1.0) -> Iterator[tuple[Callable[[int], None], list[Around]]]:
+    """A function that is to be told the script's process id, and what is seen from then on until the context ends.
+
+    ``shut_out`` is asked at the first look, the second, the fourth, the eighth …: it searches all processes.
+    """
     seen: list[Around] = []
     enough = threading.Event()
     threads: list[threading.Thread] = []
@@ -107,11 +111,14 @@ def looking_around(every_s: float = 1.0) -> Iterator[tuple[Callable[[int], None]
         thread.start()
 
     def watch(pid: int) -> None:
-        surroundings = Surroundings(pid)
+        surroundings, looks = Surroundings(pid), 0
         while not enough.wait(every_s):
             around = surroundings.look()
             if around is not None:
                 seen.append(around)
+            looks += 1
+            if looks & (looks - 1) == 0:
+                shut_out.look(pid)
 
     try:
         yield start, seen

@@ -16,7 +16,7 @@ from types import FrameType
 from hotlap.inject.group import Group
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 
-__all__ = ["Signalled", "check_command", "module_of", "run_script", "script_of"]
+__all__ = ["Signalled", "check_command", "module_of", "name_of", "run_script", "script_of"]
 
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
@@ -71,6 +71,13 @@ def script_of(command: Sequence[str]) -> str | None:
 def module_of(command: Sequence[str]) -> str | None:
     """The module that a ``python -m`` command runs."""
     return _what_runs(command)[1]
+
+
+def name_of(command: Sequence[str]) -> str:
+    """What to call it: python's script or module, else the first file of code that a launcher is given (``torchrun
+    train.py``, ``env A=1 python train.py``, ``bash run.sh``), else the program."""
+    named = (word for word in command if word.endswith((".py", ".sh")))
+    return script_of(command) or module_of(command) or next(named, command[0])
 
 
 def _what_runs(command: Sequence[str]) -> tuple[str | None, str | None]:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from hotlap.diagnose.diagnose import diagnose
-from hotlap.inject.run_script import module_of, script_of
-from hotlap.lap.session import Session
-from hotlap.records.errors import HotlapError
+from hotlap.diagnose.diagnose import TooFewSteps, diagnose
+from hotlap.inject.door import BOOTSTRAP
+from hotlap.inject.run_script import module_of, name_of
+from hotlap.lap.session import MOST_GROWN_S, Session
+from hotlap.records.errors import NOT_ATTACHED, HotlapError
 from hotlap.records.findings import Findings
 from hotlap.records.trials import NO_FIRST_STEP, OF_BASELINE, Trial
+from hotlap.report import units
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.pauses import find_cycle
-from hotlap.trial.single import run_until
+from hotlap.trial.progress import OnProgress, Progress
+from hotlap.trial.shut_out import ShutOut
+from hotlap.trial.single import Outcome, run_until
 
 __all__ = ["Baseline", "Unmeasurable", "check_baseline", "rediagnose", "run_baseline", "script_name"]
 
@@ -24,8 +32,12 @@ LEAST_S = 13.0
 MIN_STEPS = 40
 """Steps wanted before anything is said (fewer only when the time is up)."""
 FEW_STEPS = 16
-"""With fewer steps the run goes on, up to ``SLOW_SHARE`` of the budget."""
+"""With fewer steps, or than were asked for, the run goes on, up to ``SLOW_SHARE`` of the budget."""
 SLOW_SHARE = 0.45
+FEWEST_STEPS = 12
+"""With fewer it goes on to the budget's end: eight have to be steady (diagnose/policy), and the first ones are not."""
+LOOK_S = 2.0
+"""Between two looks for processes that Hotlap did not come into, while there is no first step."""
 
 
 class Unmeasurable(HotlapError):
@@ -50,24 +62,24 @@ def run_baseline(session: Session) -> Baseline:
     session.stage = "diagnose"
     options = session.options
     arm = session.arm("baseline")
-    budget = Budget(first_step_s=session.options.first_step_s)
-    longest = max(LEAST_S, options.budget_s * BASELINE_SHARE)
-    wanted = options.steps or MIN_STEPS
-    outcome = run_until(arm, budget, steps=wanted, seconds=longest, on_progress=session.on_progress)
+    run = partial(run_until, arm, Budget(first_step_s=options.first_step_s), on_progress=_looking(session, arm))
+    outcome = run(steps=options.steps or MIN_STEPS, seconds=max(LEAST_S, options.budget_s * BASELINE_SHARE))
     start_s = outcome.startup_s
-    ran = outcome.wall_s - (start_s or 0.0)
-    if outcome.status == "enough" and options.steps is None:
-        if ran < LEAST_S:
-            outcome = run_until(arm, budget, seconds=LEAST_S - ran, on_progress=session.on_progress)
-        elif outcome.steps < FEW_STEPS:  # slow steps: a diagnosis needs some, whatever share of the budget they take
-            left = session.left_s(SLOW_SHARE)
-            outcome = run_until(arm, budget, steps=FEW_STEPS, seconds=left, on_progress=session.on_progress)
+    if outcome.status == "enough":
+        outcome = _longer(session, run, outcome)
     trainer = arm.poll()
     if trainer is not None:
         session.cycle = find_cycle(trainer.steps)
-    findings = rediagnose(session, arm)
+    try:
+        findings = rediagnose(session, arm)
+    except TooFewSteps:
+        if outcome.status != "enough" or outcome.steps >= (options.steps or FEWEST_STEPS):
+            raise
+        raise _too_slow(session, outcome.steps, start_s or 0.0) from None
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"
+        for error in sorted(arm.spec.timeline_dir.glob("*.error")):
+            raise HotlapError(f"Hotlap could not attach to the script: {error.read_text().strip()}.", NOT_ATTACHED)
         if NO_FIRST_STEP in why:
             raise HotlapError(
                 f"Nothing to diagnose: the script made {why.removeprefix('hang: ')}.",
@@ -84,6 +96,53 @@ def run_baseline(session: Session) -> Baseline:
             "the command; `python -I`/`-E` closes that door.",
         )
     return Baseline(arm, findings, start_s or 0.0)
+
+
+def _longer(session: Session, run: Callable[..., Outcome], outcome: Outcome) -> Outcome:
+    """More of a run that was stopped before all was seen that it should show."""
+    options = session.options
+    ran = outcome.wall_s - (outcome.startup_s or 0.0)
+    if options.steps is None and ran < LEAST_S:
+        return run(seconds=LEAST_S - ran)
+    began_s, wanted = session.elapsed_s, options.steps or FEW_STEPS
+    if outcome.steps < wanted and options.steps is not None and not options.budget_asked:
+        outcome = run(steps=wanted)  # the user's own number, however long they take
+    elif outcome.steps < wanted:  # slow steps: a diagnosis needs some, whatever share of the budget they take
+        outcome = run(steps=wanted, seconds=session.left_s(SLOW_SHARE))
+        if outcome.status == "enough" and outcome.steps < FEWEST_STEPS:
+            most_s = session.left_s() if options.budget_asked else MOST_GROWN_S - session.elapsed_s
+            outcome = run(steps=FEWEST_STEPS, seconds=max(0.0, most_s))
+    if not options.budget_asked:  # what follows needs time of its own
+        session.extra_s += max(0.0, session.elapsed_s - max(began_s, SLOW_SHARE * options.budget_s))
+    return outcome
+
+
+def _too_slow(session: Session, steps: int, start_s: float) -> HotlapError:
+    """What is said of a script that made so few steps in all of the budget."""
+    ran_s = session.elapsed_s - start_s
+    needed_s = 60 * math.ceil((start_s + ran_s / steps * (FEWEST_STEPS + 1)) / 60)
+    made = f"{steps} step{'' if steps == 1 else 's'}"
+    return HotlapError(
+        f"{script_name(session.options.command)} made {made} in {units.seconds(ran_s)}; "
+        f"a diagnosis needs {FEWEST_STEPS}.",
+        f"With --budget {needed_s // 60}m there is time for them.",
+    )
+
+
+def _looking(session: Session, arm: Arm) -> OnProgress:
+    """Progress that also looks, before the first step, for the script's processes that Hotlap did not come into."""
+    shut_out = ShutOut(BOOTSTRAP, arm.spec.timeline_dir)
+    looked = time.monotonic()
+
+    def told(progress: Progress) -> None:
+        nonlocal looked
+        if not progress.steps and time.monotonic() - looked >= LOOK_S:
+            looked = time.monotonic()
+            for why in shut_out.look(arm.pid):
+                session.listener.line(f"  not watched: {why}")
+        session.on_progress(progress)
+
+    return told
 
 
 def check_baseline(trial: Trial) -> None:
@@ -106,5 +165,5 @@ def rediagnose(session: Session, arm: Arm) -> Findings | None:
 
 def script_name(command: list[str]) -> str:
     """What to call the script: ``train.py``, ``-m pkg.train`` or the command's first word."""
-    module = module_of(command)
-    return f"-m {module}" if module is not None else script_of(command) or command[0]
+    name = name_of(command)
+    return f"-m {name}" if name == module_of(command) else name

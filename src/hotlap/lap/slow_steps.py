@@ -16,7 +16,16 @@ from hotlap.records.trials import TOO_FEW
 from hotlap.report import units
 from hotlap.trial.design import mean_turn_s
 
-__all__ = ["enough_budget_s", "grown", "holds_a_proof", "holds_a_trial", "least_trial_s", "proof_budget_s", "too_slow"]
+__all__ = [
+    "enough_budget_s",
+    "grown",
+    "holds_a_proof",
+    "holds_a_trial",
+    "least_trial_s",
+    "make_room_for_roof",
+    "proof_budget_s",
+    "too_slow",
+]
 
 
 def too_slow(session: Session, baseline: Baseline, state: Search, before_s: float) -> str | None:
@@ -55,6 +64,20 @@ def grown(session: Session, baseline: Baseline, before_s: float) -> bool:
         f"{enough_s / 60:.0f} minutes. (--budget TIME ends it earlier.)"
     )
     return True
+
+
+def make_room_for_roof(session: Session, baseline: Baseline) -> None:
+    """Make a budget of our own large enough for the roof of slow steps, and say so at once: it is measured before the
+    search, whose trials may make it larger still."""
+    least_s = _least_windows_s(session, baseline)
+    if least_s <= LONG_SHARE * session.left_s():
+        return
+    enough_s = session.elapsed_s - session.extra_s + _ready_s(session, baseline) + least_s / LONG_SHARE
+    if session.grow(enough_s):
+        session.listener.line(
+            f"  Steps of {units.seconds(baseline.findings.throughput.step_s)} are slow: measuring their roof takes "
+            f"about {math.ceil(least_s / 60)} minutes. (--budget TIME ends it earlier.)"
+        )
 
 
 def holds_a_trial(session: Session, baseline: Baseline, seconds: float) -> bool:

@@ -17,6 +17,7 @@ from hotlap.lap.prove import final_proof, nothing_changed
 from hotlap.lap.roof import measure_roof
 from hotlap.lap.search import search
 from hotlap.lap.session import Session
+from hotlap.lap.slow_steps import make_room_for_roof
 from hotlap.plan.file import dump_plan
 from hotlap.plan.knobs import by_hand
 from hotlap.records.findings import Findings
@@ -83,6 +84,7 @@ def _examine(session: Session, outcome: Outcome) -> Baseline:
     outcome.findings = baseline.findings
     session.folder.write("findings.json", baseline.findings)
     if session.options.confirm:
+        make_room_for_roof(session, baseline)
         roof, trial = measure_roof(session, baseline.arm, baseline.findings)
         outcome.trials.append(trial)
         check_baseline(trial)

@@ -8,7 +8,7 @@ EXIT_FAILED = 1
 """Hotlap could not do what was asked."""
 EXIT_USAGE = 2
 """The command line, or a file given on it, is wrong."""
-NOT_ATTACHED = "Does `hotlap doctor` say ok? The text above names what failed."
+NOT_ATTACHED = "The text above names what failed; `hotlap doctor` says what this machine lacks."
 """What to do where the door did not open in the user's script."""
 
 

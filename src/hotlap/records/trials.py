@@ -10,7 +10,7 @@ __all__ = ["NO_FIRST_STEP", "OF_BASELINE", "OUT_OF_MEMORY", "TOO_FEW", "Interval
 OF_BASELINE = "the baseline: "
 """How the reason of a failed trial begins when it was the incumbent that could not go on."""
 
-TOO_FEW = "pairs of windows counted"
+TOO_FEW = "of windows counted"
 """What the reason of a trial says that ended with too few of them: the steps were slow, or others had the cores."""
 NO_FIRST_STEP = "no first step within"
 """What the reason says of an arm that was given up before it made a step."""

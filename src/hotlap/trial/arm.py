@@ -120,6 +120,13 @@ class Arm:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def pid(self) -> int:
+        """The process that the last start made: the command's, or the sandbox's launcher. HotlapError before that."""
+        if self._process is None:
+            raise HotlapError(f"The arm {self.spec.name} was never started.")
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """The command's exit status, negative for a signal; None before its end."""
         return None if self._process is None else self._process.poll()

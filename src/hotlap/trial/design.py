@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from hotlap.records.rows import Step
-from hotlap.records.trials import Interval, Window
+from hotlap.records.trials import TOO_FEW, Interval, Window
 from hotlap.trial.budget import Budget
 from hotlap.trial.windows import steady_ns
 
@@ -21,6 +21,7 @@ __all__ = [
     "turn_s",
     "turn_steps",
     "typical_step_s",
+    "words_on_counted",
     "worth_more_time",
 ]
 
@@ -96,6 +97,12 @@ def counted_pairs(windows: Sequence[Window]) -> int:
         if window.dropped is None:
             counts[window.arm] += 1
     return min(counts.values())
+
+
+def words_on_counted(windows: Sequence[Window]) -> str:
+    """``1 pair of windows counted``."""
+    pairs = counted_pairs(windows)
+    return f"{pairs} pair{'' if pairs == 1 else 's'} {TOO_FEW}"
 
 
 def bearable_load(loads: Sequence[tuple[str, float]], pairs: int) -> float | None:

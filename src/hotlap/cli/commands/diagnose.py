@@ -36,6 +36,7 @@ from hotlap.report.progress import Live
 from hotlap.report.view import Report
 from hotlap.trial import sandbox
 from hotlap.trial.collect import annotate
+from hotlap.trial.shut_out import ShutOut
 
 NAME = "diagnose"
 HELP = "show where a step's time goes, and why"
@@ -116,7 +117,7 @@ def _watch(command: list[str], folder: RunFolder) -> tuple[int, list[Around]]:
         host_where=whereabouts(),
         cores=os.cpu_count() or 1,
     )
-    with looking_around() as (started, around):
+    with looking_around(ShutOut(door.BOOTSTRAP, timeline_dir)) as (started, around):
         code = run_script(command, door.environment(call), started)
     let_go(call.timeline_dir)
     return code, around

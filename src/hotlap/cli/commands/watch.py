@@ -13,11 +13,11 @@ from rich.live import Live
 
 from hotlap.cli.console import console
 from hotlap.cli.guarding import shown
-from hotlap.cli.prepare import script_title
 from hotlap.cli.saved import find_run
 from hotlap.guard.earlier import look_back
 from hotlap.guard.follow import Follower
 from hotlap.guard.status import Earlier, Status, read_status
+from hotlap.inject.run_script import name_of
 from hotlap.records.errors import EXIT_USAGE, HotlapError
 from hotlap.records.guard import GuardRecord
 from hotlap.records.run import RunRecord
@@ -45,7 +45,7 @@ def execute(args: argparse.Namespace) -> int:
     follower = _follower(folder)
     run = _record(folder)
     earlier = look_back(run.command, folder.path.parent, folder, total=run.total_steps)
-    script = script_title(run.command)
+    script = name_of(run.command)
     out = console(stderr=False)
     if args.once or not out.is_terminal:
         while follower.poll():
