@@ -76,7 +76,7 @@ def make_room_for_roof(session: Session, baseline: Baseline) -> None:
     if session.grow(enough_s):
         session.listener.line(
             f"  Steps of {units.seconds(baseline.findings.throughput.step_s)} are slow: measuring their roof takes "
-            f"about {math.ceil(least_s / 60)} minutes. (--budget TIME ends it earlier.)"
+            f"about {units.seconds(least_s)}. (--budget TIME ends it earlier.)"
         )
 
 

@@ -103,6 +103,13 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
         except Exception as err:
             ctx.failed("backward", err)
 
+    def after() -> None:
+        try:
+            for callback in points.after_backward:
+                callback()
+        except Exception as err:
+            ctx.failed("backward", err)
+
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
@@ -113,7 +120,9 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
             if rec.brief:
                 rec.micro += 1
                 loads.count.trained()
-                return original(*args, **kwargs)
+                result = original(*args, **kwargs)
+                after()
+                return result
             before(args, kwargs)
             call = _chain(points.around_backward, original) if points.around_backward else original
             if rec.cur is not None:
@@ -122,11 +131,13 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
             rec.gc_ns = 0
             rec.t0 = clock()
             try:
-                return call(*args, **kwargs)
+                result = call(*args, **kwargs)
             finally:
                 if rec.cur == BACKWARD:
                     rec.acc[BACKWARD] += clock() - rec.t0 - rec.gc_ns
                     rec.cur = None
+            after()
+            return result
         except BaseException as err:
             strip(err)
             raise

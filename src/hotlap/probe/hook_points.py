@@ -31,6 +31,8 @@ class HookPoints:
         default_factory=list
     )
     """``(backward, args, kwargs)`` around each ``torch.autograd.backward``."""
+    after_backward: list[Callable[[], None]] = field(default_factory=list)
+    """After each ``torch.autograd.backward`` of the training thread, when its phase has ended; also in brief."""
     before_step: list[Callable[[Any], None]] = field(default_factory=list)
     """``(optimizer)`` before each optimizer step."""
     around_save: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = field(

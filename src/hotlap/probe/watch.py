@@ -15,6 +15,7 @@ from typing import Any
 from hotlap.probe import (
     backends,
     backward,
+    by_hand,
     calls_per_line,
     checkpoint,
     costly_calls,
@@ -188,7 +189,9 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     forwards = forward.install(ctx, validations)
     forwards.loads = loads
     backward.install(ctx, validations, loads)
-    steps = step.install(ctx, validations, detail.install(ctx, loads))
+    rows = detail.install(ctx, loads)
+    steps = step.install(ctx, validations, rows)
+    by_hand.install(ctx, steps, validations, rows)
     zero_grad.install(ctx)
     holder = load_time.install(ctx)
     readers.install(ctx, holder)
