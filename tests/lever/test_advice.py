@@ -65,6 +65,16 @@ def test_other_work_is_told_in_general() -> None:
     assert "data.py:40" in advice and "hotlap.pack.augment has" in advice
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [("encode", "ix = torch.tensor([self.stoi[w] for w in word])"), ("__getitem__", "ids = tokenizer(self.texts[i])")],
+)
+def test_texts_are_not_told_of_crops(function: str, text: str) -> None:
+    advice = said(function, text)
+    assert "encode all of them once" in advice and "hotlap.pack" not in advice
+    assert "hotlap.pack.augment has" in said("__getitem__", "return encoder(image)")
+
+
 def test_each_place_gets_its_edit() -> None:
     lines = [("__getitem__", "x = flip(x)"), ("__getitem__", "x = rotate(x)")]
     findings = working(*lines)

@@ -13,13 +13,19 @@ __all__ = ["advise", "advised", "at"]
 
 _PLACES = 3
 """Places that are named; the rest come to light once these are done."""
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
 def at(where: Where) -> str:
     """``train.py:48 (return flip(x))``, as far as it is known."""
     if not where.file:
         return "the sample loading"
-    return f"{where.file}:{where.line}" + (f" ({where.text})" if where.text else "")
+    return f"{where.file}:{where.line}" + (f" ({_whole(where.text)})" if where.text else "")
+
+
+def _whole(text: str) -> str:
+    """The first line of a call over several lines, closed: ``DataLoader(`` is ``DataLoader(…)``."""
+    return f"{text}…{_CLOSES[text[-1]]}" if text[-1] in _CLOSES else text
 
 
 def advised(finding: Finding, advice: Callable[[Where], str]) -> list[Edit]:

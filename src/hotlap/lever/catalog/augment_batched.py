@@ -37,6 +37,7 @@ NUMERIC = False
 ADVICE = True
 
 _SOUND = re.compile(r"(?i)wav|audio|sound|speech|sample_rate|clip\b|utter")
+_TEXT = re.compile(r"(?i)stoi|itos|vocab|token|(?:^|_|\b)encode|\bbpe\b")
 _DOES = (
     (r"noise|snr|musan", "add_noise"),
     (r"reverb|\brirs?\b|_rirs?\b|rir_|impulse|convolve", "reverberate"),
@@ -64,7 +65,13 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 
 def _advice(where: Where) -> str:
-    function = _function(f"{where.function} {where.text}")
+    words = f"{where.function} {where.text}"
+    function = _function(words)
+    if function is None and _TEXT.search(words):
+        return (
+            f"By hand: {at(where)} encodes one text after the other, in each epoch again; encode all of them once, before "
+            "the training: a batch is then an index into what came of it."
+        )
     if function is None:
         return (
             f"By hand: {at(where)} works on one sample at a time; do it to whole batches, behind the copy to the "
