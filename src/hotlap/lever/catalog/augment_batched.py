@@ -37,7 +37,7 @@ NUMERIC = False
 ADVICE = True
 
 _SOUND = re.compile(r"(?i)wav|audio|sound|speech|sample_rate|clip\b|utter")
-_TEXT = re.compile(r"(?i)stoi|itos|vocab|token|(?:^|_|\b)encode|\bbpe\b")
+_TEXT = re.compile(r"(?i)stoi|itos|vocab|token|(?:\b|_)encode\b|\bbpe\b")
 _DOES = (
     (r"noise|snr|musan", "add_noise"),
     (r"reverb|\brirs?\b|_rirs?\b|rir_|impulse|convolve", "reverberate"),
@@ -69,8 +69,8 @@ def _advice(where: Where) -> str:
     function = _function(words)
     if function is None and _TEXT.search(words):
         return (
-            f"By hand: {at(where)} encodes one text after the other, in each epoch again; encode all of them once, before "
-            "the training: a batch is then an index into what came of it."
+            f"By hand: {at(where)} encodes one text after the other, in each epoch again; encode all of them once, "
+            "before the training: a batch is then an index into what came of it."
         )
     if function is None:
         return (
