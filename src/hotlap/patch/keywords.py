@@ -12,7 +12,7 @@ from hotlap.records.edits import Edit
 if TYPE_CHECKING:
     import libcst as cst
 
-__all__ = ["by_position", "meant_calls", "refuse_stale_workers"]
+__all__ = ["by_position", "meant_calls", "refuse_changed_data", "refuse_stale_workers"]
 
 _DDP = ("module", "device_ids", "output_device", "dim", "broadcast_buffers", "init_sync", "process_group",
         "bucket_cap_mb", "find_unused_parameters", "check_reduction", "gradient_as_bucket_view",
@@ -68,12 +68,15 @@ def refuse_stale_workers(source: Source, call: cst.Call, edit: Edit) -> None:
     stays = edit.keywords.get("persistent_workers", False) is not False
     if not stays or any(a.keyword is not None and a.keyword.value == "persistent_workers" for a in call.args):
         return
+    why = "workers that stay would not see what {0} (line {1}) changes of their data set: write the other keywords "
+    refuse_changed_data(source, call, why + "without persistent_workers")
+
+
+def refuse_changed_data(source: Source, call: cst.Call, why: str) -> None:
+    """Unwritable where the script changes the data set later; ``why`` names ``{0}``, what does, and ``{1}``, where."""
     changed = changed_data(ast.parse(source.module.code), source.place(call)[0])
     if changed is not None:
-        raise Unwritable(
-            f"workers that stay would not see what `{changed[0]}` (line {changed[1]}) changes of their data set: write "
-            "the other keywords without persistent_workers"
-        )
+        raise Unwritable(why.format(f"`{changed[0]}`", changed[1]))
 
 
 def _makes_several(source: Source, call: cst.Call) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.beside import refuse_beside
 from hotlap.patch.changes import Changes
+from hotlap.patch.datasets import wrap_dataset
 from hotlap.patch.flipping import flip_batches
 from hotlap.patch.forwards import forward_calls, hoist, stands_alone
 from hotlap.patch.iterables import replace_iterable
@@ -205,6 +206,6 @@ KINDS: dict[str, Callable[[Source, Changes, Edit], None]] = {
     function.__name__: function
     for function in (
         set_keyword, wrap_with, replace_call, replace_iterable, insert_before, insert_after, decorate, remove,
-        replace_value, flip_batches,
+        replace_value, flip_batches, wrap_dataset,
     )
 }  # fmt: skip

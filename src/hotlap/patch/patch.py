@@ -133,9 +133,11 @@ def _check_line(source: Source, want: Wanted) -> None:
 
 
 def _in_words(edit: Edit) -> str:
+    if edit.advice:
+        return edit.advice.rstrip(".")
     if edit.keywords:
         return ", ".join(f"{k}={v!r}" for k, v in edit.keywords.items())
-    return edit.code or edit.target or edit.advice.rstrip(".")
+    return edit.code or edit.target
 
 
 def _check_parses(name: str, data: str | bytes) -> None:

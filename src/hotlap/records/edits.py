@@ -30,6 +30,8 @@ class Edit:
     - ``remove``: the statement (or the ``with``) that calls ``target``.
     - ``flip_batches``: the mirroring of single samples (``if random.random() < P: x = x.flip(-1)`` at the end of a data
       set's ``__getitem__``) becomes one of whole batches in the loop that trains on them.
+    - ``wrap_dataset``: ``code`` in place of the data set (``{dataset}``) that the ``DataLoader`` made here is given,
+      where it has no workers. ``keywords``: ``num_workers`` as the run had it. ``advice``: what else to do.
     - ``advice``: text only, a person has to do it.
 
     ``{module}`` in ``code`` is the model's name. A function of :mod:`hotlap.patch.helpers` that ``code`` calls is

@@ -16,7 +16,9 @@ torch stacks samples of one shape, the loader gathers its batches from a table o
 ways. Of any other data set, the outermost functions that it calls with plain arguments, and that change nothing, draw
 nothing and open files once (HDF5), prove themselves by calls made twice.
 
-Source: Compute the features once (a packed file, a list of tensors) and index those.
+Source: A loader without worker processes is given its data set wrapped: whole samples are kept once some have proven,
+each drawn twice, that they are constant and draw nothing random. With workers, or where parts of samples were what did
+not change, by hand: compute the features once (a packed file, a list of tensors) and index those.
 
 Risk: Randomness hidden from all of these tests (a C extension with its own state) would freeze until a sample that is
 drawn again shows it. For a moment so would what the script changes in place within an epoch, or in a file that a
@@ -88,7 +90,8 @@ def apply(target: Target, setting: Setting) -> None:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """Advice: where to keep the samples is the user's decision."""
+    """A data set that keeps its samples, once they prove to be constant, around the one of a loader without workers."""
     where = place(*finding.where)
-    advice = "The samples never change: compute them once, keep them in one array, and index that here."
-    return [Edit("advice", where.file, where.line, advice=advice)]
+    code = f"keep_samples({{dataset}}, {setting['max_bytes']})"
+    by_hand = "The samples never change: compute them once, keep them in one array, and index that here."
+    return [Edit("wrap_dataset", where.file, where.line, target="DataLoader", code=code, advice=by_hand)]
