@@ -29,6 +29,21 @@ def test_what_came_early_and_no_more_is_rare() -> None:
     assert cadence([10, 20, 30, 40], 1000) == pytest.approx(990 / 4)
 
 
+@pytest.mark.parametrize(
+    ("kind", "cause"), [("validation", "validation-cadence"), ("checkpoint", "checkpoint-blocking")]
+)
+def test_what_came_after_the_first_step_alone_is_in_no_figure(kind: str, cause: str) -> None:
+    """A loop that counts from 0 and validates `if step % 500 == 0`."""
+    builder = TimelineBuilder().steps(2, forward=0.01, backward=0.01).event(kind, 2.0)
+    seen = found(builder.steps(60, forward=0.01, backward=0.01))
+    assert cause not in [finding.cause for finding in seen.findings] and seen.phases[kind] == 0.0
+    assert seen.throughput.step_s == pytest.approx(0.02, rel=0.05)
+    assert any(note.startswith(f"One {kind} of 2 s came right after the first step") for note in seen.notes)
+    again = found(builder.event(kind, 2.0).steps(60, forward=0.01, backward=0.01))
+    assert cause in [finding.cause for finding in again.findings], "now it is known: every 60 steps"
+    assert not any("right after the first step" in note for note in again.notes)
+
+
 def test_gaps_that_alternate_count_by_their_mean() -> None:
     assert cadence([100, 101, 201, 202, 302, 303], 310) == pytest.approx(203 / 5)
 

@@ -47,6 +47,8 @@ def test_what_a_trial_refuted_is_not_the_verdict() -> None:
     refuted = [replace(f, confirmed=False, evidence={"without_interval": [0.9, 1.0, 1.1]}) for f in (first, second)]
     assert first.cause in verdict(Report(findings=found))
     assert second.cause in verdict(Report(findings=replace(found, findings=[refuted[0], second])))
+    assert verdict(Report(findings=found, kind="speedup")).endswith("No lever fits what was found: nothing was tried.")
+    assert "nothing was tried" not in verdict(Report(findings=found, kind="diagnose"))
     assert "gained nothing certain" in verdict(Report(findings=replace(found, findings=refuted)))
     confirmed = replace(refuted[0], confirmed=True)
     assert first.cause in verdict(Report(findings=replace(found, findings=[confirmed, second])))

@@ -32,6 +32,7 @@ def make_notes(view: View) -> list[str]:
             f"Step {row.i} took {row.w / 1e9:.3g} s, most of it to compute, as where code is compiled anew: "
             "left out of the shares, since the others took less than a twentieth of that."
         )
+    notes += _came_once(view)
     drift = find_drift(view)
     taken = neighbours_since(view, drift) if drift is not None else None
     if drift is not None and taken is not None:
@@ -64,6 +65,17 @@ def make_notes(view: View) -> list[str]:
     if view.workers and not timeline.workers:
         notes.append("No worker of the loader could be watched; its split is unknown.")
     return notes + worker_notes(view)
+
+
+def _came_once(view: View) -> list[str]:
+    """What came right after the first step alone: in no figure, since nobody knows how often it comes."""
+    found = {"validation": view.times.validation, "checkpoint": view.times.checkpoint}
+    return [
+        f"One {what} of {work.each_s:.3g} s came right after the first step, and none again in {view.timeline.n_steps} "
+        "steps: how often it comes is not known, and it is in no figure."
+        for what, work in found.items()
+        if work.count == 1 and work.every is None
+    ]
 
 
 def _free_syncs(view: View) -> list[str]:

@@ -18,7 +18,7 @@ __all__ = ["Periodic", "cadence", "epoch_starts", "phase_work"]
 
 @dataclass(frozen=True)
 class Periodic:
-    """``each_s`` seconds each, every ``every`` steps, seen ``count`` times."""
+    """``each_s`` seconds each, every ``every`` steps (None: not known), seen ``count`` times."""
 
     each_s: float = 0.0
     every: float | None = None
@@ -49,7 +49,9 @@ def phase_work(
 ) -> Periodic | None:
     """Validation or checkpoint: what one costs and how often it comes. None when the phase was not measured.
 
-    What happened before the first step (a sanity validation) is start-up and does not count.
+    What happened before the first step (a sanity validation) is start-up and does not count. Nor does what came right
+    after it and never again: a loop that counts from 0 does so at once what it does every 500 steps (``step % 500 ==
+    0``), and how often that is has not been seen.
     """
     flat = mean_s(steady, phase, phases)
     if flat is None:
@@ -63,6 +65,8 @@ def phase_work(
     if every is None or total_s <= 0.0 or not in_rows:
         return Periodic(per_step_s=flat)
     each_s = total_s / in_rows
+    if set(at) == {1}:
+        return Periodic(each_s, None, 1, 0.0)
     return Periodic(each_s, every, places, each_s / every)
 
 

@@ -186,7 +186,9 @@ def verdict(report: Report) -> str:
         return "Nothing to gain: the training runs at its roof." if top else "No cause was found."
     if top.share <= 0:
         return f"No time is lost, but look at {top.cause}."
-    return f"{units.share(top.share)} of the step goes to {top.cause}."
+    untried = report.kind == "speedup" and not report.levers
+    told = " No lever fits what was found: nothing was tried." if untried else ""
+    return f"{units.share(top.share)} of the step goes to {top.cause}.{told}"
 
 
 def ended(report: Report) -> str:

@@ -38,14 +38,25 @@ class KeptSamples:
         setattr(self.dataset, name, value)
 
     def __getitem__(self, index: Any) -> Any:
+        return self._sample(index) if self._keeps() else self.dataset[index]
+
+    def __getitems__(self, indices: Any) -> Any:
+        keeps = self._keeps()  # asked once for a batch
+        return [self._sample(index) if keeps else self.dataset[index] for index in indices]
+
+    def _keeps(self) -> bool:
         own = vars(self)
-        if type(index) is not int or torch.utils.data.get_worker_info() is not None:
-            return self.dataset[index]
+        if torch.utils.data.get_worker_info() is not None:
+            return False
         if _has_changed(self.dataset, own["held"]) or not own["left"]:
             own["tries"] += 1
             constant = own["tries"] <= MOST_TRIES and _is_constant(self.dataset)
             own.update(held=_attributes(self.dataset), kept={}, left=self.max_bytes, constant=constant)
-        if not own["constant"]:
+        return bool(own["constant"])
+
+    def _sample(self, index: Any) -> Any:
+        own = vars(self)
+        if type(index) is not int:
             return self.dataset[index]
         if index in own["kept"]:
             return _own_copy(own["kept"][index])
