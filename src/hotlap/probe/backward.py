@@ -82,10 +82,8 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
     ``loads`` is told at each backward: the batches fetched until now were trained on.
     """
     torch, rec, points = ctx.torch, ctx.rec, ctx.points
-    is_compiling = torch.compiler.is_dynamo_compiling
-    clock = rec.clock
-    original = torch.autograd.backward
-    losses = _Losses(ctx)
+    is_compiling, clock = torch.compiler.is_dynamo_compiling, rec.clock
+    original, losses, after = torch.autograd.backward, _Losses(ctx), _after(ctx)
 
     def before(args: Any, kwargs: Any) -> None:
         try:
@@ -100,13 +98,6 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
                 loads.count.trained()
             if len(rec.losses) < 16:
                 losses.remember(rec.losses, args, kwargs)
-        except Exception as err:
-            ctx.failed("backward", err)
-
-    def after() -> None:
-        try:
-            for callback in points.after_backward:
-                callback()
         except Exception as err:
             ctx.failed("backward", err)
 
@@ -145,6 +136,19 @@ def install(ctx: Context, validations: Validations, loads: Loads) -> None:
     rec.hooks.add(backward, BACKWARD)
     ctx.undo.replace(torch.autograd, "backward", backward)
     _watch_scaling(ctx, losses)
+
+
+def _after(ctx: Context) -> Callable[[], None]:
+    callbacks = ctx.points.after_backward
+
+    def after() -> None:
+        try:
+            for callback in callbacks:
+                callback()
+        except Exception as err:
+            ctx.failed("backward", err)
+
+    return after
 
 
 def _watch_scaling(ctx: Context, losses: _Losses) -> None:

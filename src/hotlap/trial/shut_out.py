@@ -54,7 +54,7 @@ class ShutOut:
         return reasons
 
     def _why(self, process: psutil.Process) -> str | None:
-        if not process.name().startswith("python"):
+        if not Path(process.exe()).name.startswith("python"):  # by its name it is `torchrun`, or what torch calls it
             return None
         words, environment = process.cmdline(), process.environ()
         option = _keeps_out(words[1:])
