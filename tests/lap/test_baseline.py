@@ -149,3 +149,17 @@ def test_a_process_that_hotlap_did_not_come_into_is_named(monkeypatch: pytest.Mo
     with pytest.raises(HotlapError, match=r"could not attach to the script: `python train\.py` was shut out"):
         baseline.run_baseline(session)
     assert lines == ["  not watched: `python train.py` was shut out"]
+
+
+def test_a_crash_is_not_put_on_a_helper_that_was_shut_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "call.json.7.error").write_text("`python -E prepare.py` was shut out\n")
+    spec = SimpleNamespace(output="out.txt", timeline_dir=tmp_path)
+    arm = SimpleNamespace(exit_code=1, poll=lambda: None, spec=spec)
+    session: Any = SimpleNamespace(
+        stage="", arm=lambda _: arm, options=SimpleNamespace(first_step_s=120.0, budget_s=225.0, steps=None)
+    )
+    outcome = SimpleNamespace(status="failed", reason="crashed with exit code 1: ValueError: no", startup_s=None)
+    monkeypatch.setattr(baseline, "run_until", lambda *_, **__: outcome)
+    monkeypatch.setattr(baseline, "rediagnose", lambda *_: None)
+    with pytest.raises(HotlapError, match="the script crashed with exit code 1: ValueError: no"):
+        baseline.run_baseline(session)

@@ -78,14 +78,16 @@ def run_baseline(session: Session) -> Baseline:
         raise _too_slow(session, outcome.steps, start_s or 0.0) from None
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"
-        for error in sorted(arm.spec.timeline_dir.glob("*.error")):
-            raise HotlapError(f"Hotlap could not attach to the script: {error.read_text().strip()}.", NOT_ATTACHED)
+        crashed = outcome.status == "failed" and NO_FIRST_STEP not in why and arm.exit_code
+        errors = sorted(arm.spec.timeline_dir.glob("*.error"))
+        if errors and not crashed:  # a script's own crash comes first: it may have been a helper that was shut out
+            raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.", NOT_ATTACHED)
         if NO_FIRST_STEP in why:
             raise HotlapError(
                 f"Nothing to diagnose: the script made {why.removeprefix('hang: ')}.",
                 f"A larger --budget waits for longer. The script's output is in {arm.spec.output}.",
             )
-        if outcome.status == "failed" and arm.exit_code:
+        if crashed:
             raise HotlapError(
                 f"Nothing to diagnose: the script {why}.",
                 f"Its output, traceback included, is in {arm.spec.output}. Does the command work without Hotlap?",

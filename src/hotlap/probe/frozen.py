@@ -52,7 +52,7 @@ class Frozen:
         if index not in AT_STEPS or self._handles or self._anything_compiled():
             return
         optimizers = [o for ref in self._optimizers if (o := ref()) is not None]
-        if not optimizers:  # weights are changed by hand (probe/by_hand): whose, is not known
+        if not optimizers:  # weights are changed by hand (probe/no_optimizer): whose, is not known
             return
         self._trained = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
         self._kinds, self._found, self._open, self._outer = {}, {}, None, None

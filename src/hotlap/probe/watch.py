@@ -15,7 +15,6 @@ from typing import Any
 from hotlap.probe import (
     backends,
     backward,
-    by_hand,
     calls_per_line,
     checkpoint,
     costly_calls,
@@ -33,6 +32,7 @@ from hotlap.probe import (
     loader_hooks,
     loader_made,
     logging_calls,
+    no_optimizer,
     readers,
     recompiles,
     retained,
@@ -191,7 +191,7 @@ def install(call: Call, points: HookPoints, undo: Undo, on_import: OnImport | No
     backward.install(ctx, validations, loads)
     rows = detail.install(ctx, loads)
     steps = step.install(ctx, validations, rows)
-    by_hand.install(ctx, steps, validations, rows)
+    no_optimizer.install(ctx, steps, validations, rows)
     zero_grad.install(ctx)
     holder = load_time.install(ctx)
     readers.install(ctx, holder)

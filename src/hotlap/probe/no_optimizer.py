@@ -18,14 +18,14 @@ from hotlap.probe.detail import Detail
 from hotlap.probe.step import Steps
 from hotlap.probe.validation import Validations
 
-__all__ = ["ByHand", "install"]
+__all__ = ["NoOptimizer", "install"]
 
 PATIENCE = 6
 """Backward passes without an optimizer before it is looked for."""
 SAYS = "There is no torch optimizer in this process: each backward pass counts as a step."
 
 
-class ByHand:
+class NoOptimizer:
     """Ends steps while no optimizer does."""
 
     def __init__(self, ctx: Context, steps: Steps, validations: Validations, detail: Detail) -> None:
@@ -75,4 +75,4 @@ def _has_grad(parameter: Any) -> bool:
 
 def install(ctx: Context, steps: Steps, validations: Validations, detail: Detail) -> None:
     """Register behind each backward pass."""
-    ctx.points.after_backward.append(ByHand(ctx, steps, validations, detail).after_backward)
+    ctx.points.after_backward.append(NoOptimizer(ctx, steps, validations, detail).after_backward)
