@@ -9,7 +9,7 @@ import pytest
 
 from hotlap.report.html import render
 from hotlap.report.view import Report
-from hotlap.report.words import ended, setting_text, verdict
+from hotlap.report.words import NO_TIME, ended, setting_text, verdict
 from hotlap.testing.lever_kit import findings_of
 
 
@@ -48,6 +48,8 @@ def test_what_a_trial_refuted_is_not_the_verdict() -> None:
     assert first.cause in verdict(Report(findings=found))
     assert second.cause in verdict(Report(findings=replace(found, findings=[refuted[0], second])))
     assert verdict(Report(findings=found, kind="speedup")).endswith("No lever fits what was found: nothing was tried.")
+    late = Report(findings=found, kind="speedup", refused=[("compile-model", f"{NO_TIME}: others came first.")])
+    assert verdict(late).endswith("No time was left to try a lever: a larger --budget does.")
     assert "nothing was tried" not in verdict(Report(findings=found, kind="diagnose"))
     assert "gained nothing certain" in verdict(Report(findings=replace(found, findings=refuted)))
     confirmed = replace(refuted[0], confirmed=True)

@@ -21,6 +21,7 @@ from hotlap.plan.order import SLOW_START_S, order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.knob import Knob
 from hotlap.report import units
+from hotlap.report.words import NO_TIME
 
 __all__ = ["search"]
 
@@ -162,5 +163,5 @@ def _no_time_for(session: Session, state: Search, roof: Roof | None, before_s: f
             start = c.gain.startup_s
             why = f"its start alone takes {units.seconds(start)}" if start else first
             why = "so few of the script's steps fit the budget" if state.too_slow else why
-            told.append((c.lever, f"No time was left for it: {why}. A larger --budget tries it."))
+            told.append((c.lever, f"{NO_TIME}: {why}. A larger --budget tries it."))
     return told

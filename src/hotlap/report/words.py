@@ -13,6 +13,7 @@ from hotlap.report import units
 from hotlap.report.view import Report
 
 __all__ = [
+    "NO_TIME",
     "PHASE_NAMES",
     "PRESERVES_WORDS",
     "certainty",
@@ -53,6 +54,9 @@ PRESERVES_WORDS = {
     "distribution": "same law, other draws",
     "goal": "another training towards the same target",
 }
+
+NO_TIME = "No time was left for it"
+"""How the reason begins of a lever that fits, and was not tried for want of time."""
 
 
 def clean(text: str) -> str:
@@ -187,8 +191,14 @@ def verdict(report: Report) -> str:
     if top.share <= 0:
         return f"No time is lost, but look at {top.cause}."
     untried = report.kind == "speedup" and not report.levers
-    told = " No lever fits what was found: nothing was tried." if untried else ""
+    told = f" {_why_untried(report)}" if untried else ""
     return f"{units.share(top.share)} of the step goes to {top.cause}.{told}"
+
+
+def _why_untried(report: Report) -> str:
+    if any(reason.startswith(NO_TIME) for _, reason in report.refused):
+        return "No time was left to try a lever: a larger --budget does."
+    return "No lever fits what was found: nothing was tried."
 
 
 def ended(report: Report) -> str:

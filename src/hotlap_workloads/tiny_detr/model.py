@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from hotlap_workloads.errors import SettingsError
 from hotlap_workloads.tiny_detr.settings import TinySettings
+from hotlap_workloads.tiny_detr.spread_queries import spread
 
 __all__ = ["TinyDetr"]
 
@@ -31,6 +32,8 @@ class TinyDetr(nn.Module):
         self.detr = _library().DetrForObjectDetection(_config(s, classes))
         _free_backbone(self.detr)
         _begin_as_detr(self.detr)
+        begin = spread(self.detr) if s.query_start == "spread" else torch.zeros(s.queries, 4)
+        self.register_buffer("begin", begin, persistent=False)
 
     @property
     def stages(self) -> list[nn.Module]:
@@ -46,7 +49,7 @@ class TinyDetr(nn.Module):
             states = torch.cat([said.intermediate_hidden_states[:-1], states])
         with torch.autocast(images.device.type, enabled=False):
             states = states.float()
-            return self.detr.class_labels_classifier(states), self.detr.bbox_predictor(states).sigmoid()
+            return self.detr.class_labels_classifier(states), (self.detr.bbox_predictor(states) + self.begin).sigmoid()
 
 
 def _library() -> Any:

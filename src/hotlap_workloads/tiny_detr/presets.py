@@ -24,6 +24,7 @@ def training(machine: Machine) -> TinySettings:
         eval_workers=2,
         prefetch_factor=2,
         precision=machine.autocast,
+        query_start="spread",
         channels_last=True,
         tf32=machine.tf32,
         optimizer="adamw",

@@ -34,6 +34,8 @@ class TinySettings(EngineSettings):
     """Layers in which the queries look at the encoded map."""
     queries: int = 400
     """Objects that can be found in an image at most."""
+    query_start: Literal["random", "spread"] = "random"
+    """Queries begin anywhere, as DETR's own, or at points spread over the image, which learns with far fewer images."""
     dropout: float = 0.1
     """Share of the transformer's activations that are left out in training."""
 
