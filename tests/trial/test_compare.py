@@ -82,7 +82,7 @@ def test_windows_that_neighbours_spoiled_are_the_reason_where_they_are(
     )
     ended = ArmEnded(arm, "script ended after 1600 steps", finished=True)
     dropped = ["neighbour load (0.50 cores)", "too few steps (2 of 6)", None]
-    for why, words in ((dropped, f"; 1 of 3 windows were dropped: neighbour load, so only 0 pairs {TOO_FEW}"),
+    for why, words in ((dropped, f"; 1 of 3 windows were dropped: neighbour load, so no pair {TOO_FEW}"),
                        (dropped[1:], "; a comparison needs at least")):  # fmt: skip
         windows = [Window("baseline", n, 9, 9, 0.1, reason) for n, reason in enumerate(why)]
         monkeypatch.setattr(found, "windows", lambda windows=windows: windows)

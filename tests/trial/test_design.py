@@ -155,6 +155,8 @@ def test_the_quietest_windows_are_the_ones_that_count() -> None:
 def test_pairs_are_windows_of_the_arm_that_has_fewer() -> None:
     windows = [Window("baseline", 0, 9, 9, 1.0), Window("baseline", 0, 9, 9, 1.0), Window("candidate", 0, 9, 9, 1.0)]
     assert design.counted_pairs([*windows, Window("candidate", 0, 1, 1, 1.0, "too few steps")]) == 1
+    assert design.words_on_counted(windows[:1]) == "no pair of windows counted"
+    assert design.words_on_counted(windows).startswith("only ")
 
 
 def test_periodic_work_shares_one_cadence() -> None:

@@ -84,7 +84,7 @@ class _Comparison:
             self.notes.append(f"others took up to {self.neighbour_cores:.1f} cores in windows that had to count")
         result = self.interval(self.windows(), self.periodic())
         if result is None:
-            return self.trial("failed", f"only {design.words_on_counted(self.windows())}; give it a larger --budget")
+            return self.trial("failed", f"{design.words_on_counted(self.windows())}; give it a larger --budget")
         return self.trial("measured", "", result)
 
     def verdict(self) -> tuple[marks.Verdict, str] | None:
@@ -216,7 +216,7 @@ class _Comparison:
         loaded = sum((w.dropped or "").startswith("neighbour load") for w in windows)
         if ended.finished and loaded:
             reason += f"; {loaded} of {len(windows)} windows were dropped: neighbour load,"
-            reason += f" so only {design.words_on_counted(windows)}"
+            reason += f" so {design.words_on_counted(windows)}"
         elif ended.finished:
             turn_steps = self.budget.window_steps + self.budget.drop_steps + 2
             least_s = self.budget.warmup_least_s + self.budget.min_pairs * self.budget.window_s

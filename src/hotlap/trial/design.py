@@ -100,9 +100,10 @@ def counted_pairs(windows: Sequence[Window]) -> int:
 
 
 def words_on_counted(windows: Sequence[Window]) -> str:
-    """``1 pair of windows counted``."""
+    """``only 1 pair of windows counted``, ``no pair …``."""
     pairs = counted_pairs(windows)
-    return f"{pairs} pair{'' if pairs == 1 else 's'} {TOO_FEW}"
+    many = f"only {pairs} pair{'' if pairs == 1 else 's'}" if pairs else "no pair"
+    return f"{many} {TOO_FEW}"
 
 
 def bearable_load(loads: Sequence[tuple[str, float]], pairs: int) -> float | None:
