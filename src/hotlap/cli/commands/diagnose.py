@@ -127,15 +127,16 @@ def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int
     timeline_dir = folder.path / "timelines" / "run"
     timeline = training_timeline(timeline_dir)
     if timeline is None:
-        errors = sorted(timeline_dir.glob("*.error"))
-        if errors:
-            raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.", NOT_ATTACHED)
-        if code:
+        errors = [path.read_text().strip() for path in sorted(timeline_dir.glob("*.error"))[:1]]
+        if code:  # its own crash comes first: what Hotlap did not come into may have been a helper
+            shut_out = "".join(f" Hotlap could not attach to it: {error}." for error in errors)
             raise HotlapError(
-                f"Nothing to diagnose: the script exited with {code} before its first training step.",
-                "Its own message is above. Does the command work without Hotlap?",
+                f"Nothing to diagnose: the script exited with {code}, and no training step was seen before.",
+                f"Its own message is above. Does the command work without Hotlap?{shut_out}",
                 EXIT_FAILED,
             )
+        if errors:
+            raise HotlapError(f"Hotlap could not attach to the script: {errors[0]}.", NOT_ATTACHED)
         raise HotlapError(
             "Nothing to diagnose: the script ended and no optimiser step was seen.",
             "Hotlap watches `optimizer.step()` in any Python process below the command (not with `python -I` or `-E`).",
