@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +21,7 @@ from trial_support import QUICK, MakeArm
 
 from hotlap.machine.scratch import make_scratch, remove_scratch
 from hotlap.records.errors import HotlapError, RecordError
+from hotlap.trial import terminal
 from hotlap.trial.arm import Arm
 from hotlap.trial.reasons import explain, last_error
 from hotlap.trial.sandbox import FAILED, Sandbox, available
@@ -106,6 +111,36 @@ def test_output_goes_to_the_file_and_stdin_is_empty(make_arm: MakeArm, capfd: py
     assert until_true(lambda: not arm.alive)
     assert "hello" in arm.spec.output.read_text() and "asked for input" in arm.failure()
     assert capfd.readouterr() == ("", "")
+
+
+WIDE = """
+import os, subprocess, sys
+print(os.isatty(0), subprocess.run(["stty", "size"], capture_output=True, text=True).stdout.split())
+for _ in range(3):
+    try:
+        print("read", input("which? "))
+    except EOFError:
+        print("nothing to read")
+"""
+
+
+def test_where_the_user_sits_at_a_terminal_the_script_finds_one(
+    make_arm: MakeArm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
+    os.write(ours, b"typed by the user\n")
+    monkeypatch.setattr(terminal, "OWN", theirs)
+    open_before = len(os.listdir("/proc/self/fd"))
+    arm = make_arm("arm", None, [sys.executable, "-c", WIDE])
+    arm.start()
+    assert until_true(lambda: not arm.alive)
+    arm.stop()
+    assert arm.spec.output.read_text().splitlines() == ["True ['33', '101']", *["which? nothing to read"] * 3]
+    assert len(os.listdir("/proc/self/fd")) == open_before
+    assert os.read(theirs, 100) == b"typed by the user\n"
+    for end in (ours, theirs):
+        os.close(end)
 
 
 def test_a_command_that_is_not_there(make_arm: MakeArm) -> None:
@@ -224,6 +259,8 @@ def test_reasons() -> None:
     full = explain(1, "OSError: [Errno 28] No space left on device", sandboxed=True, memory_kill=False, disk_full=True)
     assert "disk of the run folder is full" in full
     assert say(FAILED, "hotlap sandbox: mount /x: no\n") == "no sandbox: mount /x: no"
+    width = "OSError: [Errno 25] Inappropriate ioctl for device"
+    assert say(1, width) == f"asked its output for the size of a terminal, and a trial's goes to a file: {width}"
     assert last_error("KeyError: 'a'\nprinted later\n") == "KeyError: 'a'" and last_error("fine") is None
 
 

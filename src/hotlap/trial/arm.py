@@ -19,6 +19,7 @@ from hotlap.records.timeline import Timeline, training_timeline
 from hotlap.trial import reasons, tree
 from hotlap.trial.sandbox import Sandbox, launcher, remove_layers
 from hotlap.trial.tail import FileTail, Tail
+from hotlap.trial.terminal import Terminal
 
 __all__ = ["Arm", "ArmSpec", "stop_all"]
 
@@ -64,9 +65,10 @@ class Arm:
     _tail: Tail | None = None
     _kills_before: int = 0
     _layers: Path | None = None
+    _terminal: Terminal | None = None
 
     def start(self) -> None:
-        """Launch the command (again, when it has ended). stdin is empty, output goes to the file."""
+        """Launch the command (again, when it has ended). stdin has nothing to read, output goes to the file."""
         if self.alive:
             raise HotlapError(f"The arm {self.spec.name} is running already.")
         self._set_aside()
@@ -94,8 +96,10 @@ class Arm:
         self.thaws.append((time.monotonic_ns(), None))
 
     def _launch(self, command: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+        self._hang_up()
+        self._terminal = Terminal()
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            command, stdin=self._terminal.stdin, stdout=output, stderr=subprocess.STDOUT,
             cwd=self.spec.cwd, env=self.spec.env, start_new_session=True,
         )  # fmt: skip
 
@@ -166,7 +170,13 @@ class Arm:
         self._close_turn()
         self.frozen = False
         self._remove_layers()
+        self._hang_up()
         _LIVE.discard(self)
+
+    def _hang_up(self) -> None:
+        if self._terminal is not None:
+            self._terminal.close()
+            self._terminal = None
 
     def _remove_layers(self) -> None:
         remove_layers(self._layers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import signal
@@ -89,6 +90,8 @@ def explain(exit_code: int, text: str, *, sandboxed: bool, memory_kill: bool, di
         return "scratch full: the script wrote more than the sandbox may hold (pass --scratch DIR on a disk with room)"
     if error is not None and error.startswith("EOFError"):
         return f"asked for input, and a trial has none: {error}"
+    if error is not None and error.startswith("OSError") and f"[Errno {errno.ENOTTY}]" in error:
+        return f"asked its output for the size of a terminal, and a trial's goes to a file: {error}"
     if "Value too large for defined data type" in text and sandboxed:
         return "it writes to a file or folder of another user, which a sandbox without root cannot cover"
     if error is None and exit_code == USAGE:
