@@ -33,7 +33,7 @@ class TinyDetr(nn.Module):
         _free_backbone(self.detr)
         _begin_as_detr(self.detr)
         begin = spread(self.detr) if s.query_start == "spread" else torch.zeros(s.queries, 4)
-        self.register_buffer("begin", begin, persistent=False)
+        self.register_buffer("begin", begin)  # in checkpoints: boxes that were learned as offsets stay ones
 
     @property
     def stages(self) -> list[nn.Module]:
