@@ -72,6 +72,30 @@ def test_a_trial_that_is_surely_slower_than_the_script_is_no_roof(monkeypatch: p
     assert roof is None and trial.reason == NO_ROOF
 
 
+def test_windows_that_say_anything_are_no_roof(monkeypatch: pytest.MonkeyPatch) -> None:
+    roof, trial = roof_of(findings_of("decode"), Interval(1.04, 0.4, 2.69), monkeypatch)
+    assert roof is None and trial.reason.endswith("they say 0.40x to 2.69x of the script's speed")
+    assert roof_of(findings_of("decode"), Interval(1.04, 0.6, 1.9), monkeypatch)[0] is not None
+
+
+@pytest.mark.parametrize(("wall_s", "trials"), [(30.0, ["roof", "roof-plain"]), (80.0, ["roof"])])
+def test_it_is_measured_again_without_numeric_levers_where_there_is_time(
+    monkeypatch: pytest.MonkeyPatch, wall_s: float, trials: list[str]
+) -> None:
+    seen: list[str] = []
+
+    def measure(session: Session, incumbent: Any, arm: str, question: Any) -> Trial:
+        seen.append(arm)
+        return Trial("roof", {}, "measured", interval=Interval(1.0, 0.95, 1.05), wall_s=wall_s)
+
+    monkeypatch.setattr(module, "measure", measure)
+    session: Any = Session()
+    session.options.allow = {"bits", "maths"}
+    session.timeline = lambda arm: SimpleNamespace(mark=[RESIDENT])
+    assert measure_roof(session, cast(Any, "script"), findings_of("memory-format"))[0] is not None
+    assert seen == trials
+
+
 def test_a_roof_that_still_loads_is_told_as_what_it_is_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     faster, logging = Interval(2.0, 1.9, 2.1), (Mark("ablation", "logging", "applied", 1),)
     quiet = replace(findings_of("gc"), phases={"data_wait": 0.01})

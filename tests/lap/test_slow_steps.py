@@ -74,6 +74,17 @@ def test_our_own_budget_holds_the_roof_of_slow_steps(step_s: float, asked: bool,
     )  # fmt: skip
     session.left_s = lambda: session.budget_s - session.elapsed_s
     session.grow = lambda seconds: Session.grow(session, seconds)
-    make_room_for_roof(session, cast(Any, SimpleNamespace(findings=SimpleNamespace(throughput=findings), start_s=10.0)))
+    baseline = cast(Any, SimpleNamespace(findings=SimpleNamespace(throughput=findings), start_s=10.0))
+    assert make_room_for_roof(session, baseline) is None
     assert session.budget_s == pytest.approx(budget_s)
     assert bool(lines) == (budget_s > 225.0) and all("Steps of 2.00 s are slow" in line for line in lines)
+
+
+@pytest.mark.parametrize(("step_s", "told"), [(0.02, False), (4.0, False), (10.4, True)])
+def test_a_budget_that_holds_no_roof_is_not_spent_on_it(step_s: float, told: bool) -> None:
+    session, baseline, _ = lap(step_s, [])
+    session.options, session.elapsed_s = SimpleNamespace(budget_asked=True), 20.0
+    session.left_s = lambda: session.budget_s - session.elapsed_s
+    session.extra_s, session.grow = 0.0, lambda seconds: Session.grow(session, seconds)
+    why = make_room_for_roof(session, baseline)
+    assert why == ("steps of 10.4 s are too slow for it in this budget." if told else None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hotlap.diagnose.policy import DEFAULT
-from hotlap.lap.measure import Question, measure, took_away
+from hotlap.lap.measure import LONG_SHARE, Question, measure, took_away
 from hotlap.lap.session import Session, validation_place
 from hotlap.lever.contract import Refusal
 from hotlap.lever.registry import levers
@@ -15,6 +15,7 @@ from hotlap.records.call import ABLATIONS
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.plan import PRESERVES, Move
 from hotlap.records.trials import Trial
+from hotlap.report import units
 from hotlap.trial.arm import Arm
 
 __all__ = ["measure_roof", "numeric_moves"]
@@ -22,6 +23,8 @@ __all__ = ["measure_roof", "numeric_moves"]
 MEASURE_S = 11.0
 HARDLY_MORE = 1.1
 """Below this ratio the roof is measured again without numeric levers, and the higher one is taken."""
+UNCLEAR = 4.0
+"""With an interval from half the ratio to twice as much, or wider, nothing is known."""
 NO_ROOF = "with loading and host work taken away steps took longer than the script's own: something disturbed the trial"
 
 STILL_LOADS = "its loading could not be taken away: its batches come from no DataLoader of torch's"
@@ -77,7 +80,8 @@ def measure_roof(
     trial = measure(session, incumbent, arm, question)
     resident, _ = took_away(session, arm, "data")
     broken = trial.status == "failed" and not trial.windows
-    if moves and not kept and (broken or _too_low(trial)):  # by a numeric lever that does not fit this script
+    fits = trial.wall_s <= LONG_SHARE * session.left_s()
+    if moves and not kept and fits and (broken or _too_low(trial)):  # by a numeric lever that does not fit this script
         session.discard(arm)
         arm = session.arm("roof-plain", ablate=ABLATIONS, validation=validation_place(findings))
         plain = measure(session, incumbent, arm, question)
@@ -89,6 +93,11 @@ def measure_roof(
         return None, trial
     if trial.interval.high < 1.0:
         return None, replace(trial, reason=NO_ROOF)
+    if trial.interval.high > UNCLEAR * trial.interval.low:
+        low, high = units.ratio(trial.interval.low), units.ratio(trial.interval.high)
+        return None, replace(
+            trial, reason=f"its windows differ too much, and say {low} to {high} of the script's speed"
+        )
     if not resident and _waits_for_data(findings):
         return None, replace(trial, reason=STILL_LOADS)
     return _roof(findings, trial.interval.ratio, moves, resident), trial

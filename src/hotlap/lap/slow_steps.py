@@ -7,9 +7,10 @@ import math
 from hotlap.lap.baseline import Baseline
 from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
 from hotlap.lap.launches import START_S, WARM_UP_S
-from hotlap.lap.measure import LONG_SHARE, windows_of
+from hotlap.lap.measure import LONG_SHARE, WINDOWS, windows_of
 from hotlap.lap.one_at_a_time import launches_per_trial
 from hotlap.lap.prove import LAUNCHES_UNTIL
+from hotlap.lap.roof import MEASURE_S
 from hotlap.lap.session import Session
 from hotlap.proof.speedup import MIN_LAUNCHES
 from hotlap.records.trials import TOO_FEW
@@ -66,18 +67,27 @@ def grown(session: Session, baseline: Baseline, before_s: float) -> bool:
     return True
 
 
-def make_room_for_roof(session: Session, baseline: Baseline) -> None:
+def make_room_for_roof(session: Session, baseline: Baseline) -> str | None:
     """Make a budget of our own large enough for the roof of slow steps, and say so at once: it is measured before the
-    search, whose trials may make it larger still."""
+    search, whose trials may make it larger still.
+
+    Returns why it cannot be measured, where not even the windows that an interval needs would fit.
+    """
+    step = units.seconds(baseline.findings.throughput.step_s)
     least_s = _least_windows_s(session, baseline)
     if least_s <= LONG_SHARE * session.left_s():
-        return
+        return None
     enough_s = session.elapsed_s - session.extra_s + _ready_s(session, baseline) + least_s / LONG_SHARE
     if session.grow(enough_s):
         session.listener.line(
-            f"  Steps of {units.seconds(baseline.findings.throughput.step_s)} are slow: measuring their roof takes "
-            f"about {units.seconds(least_s)}. (--budget TIME ends it earlier.)"
+            f"  Steps of {step} are slow: measuring their roof takes about {units.seconds(least_s)}. "
+            "(--budget TIME ends it earlier.)"
         )
+        return None
+    most_s = max(MEASURE_S, LONG_SHARE * session.left_s()) * (1 + WINDOWS.patience)
+    if _least_windows_s(session, baseline, whole=True) > most_s:
+        return f"steps of {step} are too slow for it in this budget."
+    return None
 
 
 def holds_a_trial(session: Session, baseline: Baseline, seconds: float) -> bool:

@@ -20,12 +20,12 @@ from hotlap.lap.session import Session
 from hotlap.lap.slow_steps import make_room_for_roof
 from hotlap.plan.file import dump_plan
 from hotlap.plan.knobs import by_hand
-from hotlap.records.findings import Findings
+from hotlap.records.findings import Findings, Roof
 from hotlap.records.machine import Machine
 from hotlap.records.plan import Move, Plan
 from hotlap.records.proof import Proof
 from hotlap.records.run_folder import RunFolder, write_atomic
-from hotlap.records.trials import LeverResult, Trial
+from hotlap.records.trials import Interval, LeverResult, Trial
 
 __all__ = ["Outcome", "diagnose_in_trial", "speedup"]
 
@@ -84,20 +84,29 @@ def _examine(session: Session, outcome: Outcome) -> Baseline:
     outcome.findings = baseline.findings
     session.folder.write("findings.json", baseline.findings)
     if session.options.confirm:
-        make_room_for_roof(session, baseline)
-        roof, trial = measure_roof(session, baseline.arm, baseline.findings)
-        outcome.trials.append(trial)
-        check_baseline(trial)
+        roof, measured = _roof(session, baseline, outcome)
         findings, trials = confirm(session, baseline)
         outcome.trials += trials
         if roof is not None:
-            findings = with_roof(findings, roof, measured=trial.interval)
-        else:
-            outcome.notes.append(f"The roof could not be measured: {trial.reason}")
+            findings = with_roof(findings, roof, measured=measured)
         baseline.findings = findings
         outcome.findings = findings
         session.folder.write("findings.json", findings)
     return baseline
+
+
+def _roof(session: Session, baseline: Baseline, outcome: Outcome) -> tuple[Roof | None, Interval | None]:
+    """The roof and how it was measured; or a note that says why there is none."""
+    why = make_room_for_roof(session, baseline)
+    if why is not None:
+        outcome.notes.append(f"The roof could not be measured: {why}")
+        return None, None
+    roof, trial = measure_roof(session, baseline.arm, baseline.findings)
+    outcome.trials.append(trial)
+    check_baseline(trial)
+    if roof is None:
+        outcome.notes.append(f"The roof could not be measured: {trial.reason}")
+    return roof, trial.interval
 
 
 def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outcome) -> None:
