@@ -74,7 +74,7 @@ def test_a_trial_that_is_surely_slower_than_the_script_is_no_roof(monkeypatch: p
 
 def test_windows_that_say_anything_are_no_roof(monkeypatch: pytest.MonkeyPatch) -> None:
     roof, trial = roof_of(findings_of("decode"), Interval(1.04, 0.4, 2.69), monkeypatch)
-    assert roof is None and trial.reason.endswith("they say 0.40x to 2.69x of the script's speed")
+    assert roof is None and trial.reason.endswith("and say 0.40x to 2.69x of the script's speed")
     assert roof_of(findings_of("decode"), Interval(1.04, 0.6, 1.9), monkeypatch)[0] is not None
 
 
