@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from hotlap.records.trials import NO_TIME
 from hotlap.report.html import render
 from hotlap.report.view import Report
-from hotlap.report.words import NO_TIME, ended, setting_text, verdict
+from hotlap.report.words import ended, setting_text, verdict
 from hotlap.testing.lever_kit import findings_of
 
 

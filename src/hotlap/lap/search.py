@@ -20,8 +20,8 @@ from hotlap.plan.match import Candidate, candidates, refusals
 from hotlap.plan.order import SLOW_START_S, order
 from hotlap.records.findings import Findings, Roof
 from hotlap.records.knob import Knob
+from hotlap.records.trials import NO_TIME
 from hotlap.report import units
-from hotlap.report.words import NO_TIME
 
 __all__ = ["search"]
 

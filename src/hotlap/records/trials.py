@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["NO_FIRST_STEP", "OF_BASELINE", "OUT_OF_MEMORY", "TOO_FEW", "Interval", "LeverResult", "Trial", "Window"]
+__all__ = [
+    "NO_FIRST_STEP",
+    "NO_TIME",
+    "OF_BASELINE",
+    "OUT_OF_MEMORY",
+    "TOO_FEW",
+    "Interval",
+    "LeverResult",
+    "Trial",
+    "Window",
+]
 
 OF_BASELINE = "the baseline: "
 """How the reason of a failed trial begins when it was the incumbent that could not go on."""
 
+NO_TIME = "No time was left for it"
+"""How the reason begins of a lever that fits, and was not tried for want of time."""
 TOO_FEW = "of windows counted"
 """What the reason of a trial says that ended with too few of them: the steps were slow, or others had the cores."""
 NO_FIRST_STEP = "no first step within"

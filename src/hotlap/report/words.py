@@ -8,12 +8,11 @@ from typing import Any
 from hotlap.records.cells import line_words
 from hotlap.records.findings import Finding, Where
 from hotlap.records.proof import Quality
-from hotlap.records.trials import LeverResult
+from hotlap.records.trials import NO_TIME, LeverResult
 from hotlap.report import units
 from hotlap.report.view import Report
 
 __all__ = [
-    "NO_TIME",
     "PHASE_NAMES",
     "PRESERVES_WORDS",
     "certainty",
@@ -54,9 +53,6 @@ PRESERVES_WORDS = {
     "distribution": "same law, other draws",
     "goal": "another training towards the same target",
 }
-
-NO_TIME = "No time was left for it"
-"""How the reason begins of a lever that fits, and was not tried for want of time."""
 
 
 def clean(text: str) -> str:
@@ -190,15 +186,14 @@ def verdict(report: Report) -> str:
         return "Nothing to gain: the training runs at its roof." if top else "No cause was found."
     if top.share <= 0:
         return f"No time is lost, but look at {top.cause}."
-    untried = report.kind == "speedup" and not report.levers
-    told = f" {_why_untried(report)}" if untried else ""
+    told = f" {_why_untried(report)}" if report.kind == "speedup" and not report.levers else ""
     return f"{units.share(top.share)} of the step goes to {top.cause}.{told}"
 
 
 def _why_untried(report: Report) -> str:
-    if any(reason.startswith(NO_TIME) for _, reason in report.refused):
-        return "No time was left to try a lever: a larger --budget does."
-    return "No lever fits what was found: nothing was tried."
+    late = any(reason.startswith(NO_TIME) for _, reason in report.refused)
+    tried = "No time was left to try a lever: a larger --budget does."
+    return tried if late else "No lever fits what was found: nothing was tried."
 
 
 def ended(report: Report) -> str:
