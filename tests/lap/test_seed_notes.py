@@ -54,9 +54,12 @@ def test_a_lever_that_failed_on_one_rank_is_told(monkeypatch: pytest.MonkeyPatch
 
 def test_a_door_that_did_not_open_says_where_to_look(tmp_path: Path) -> None:
     (tmp_path / "1.error").write_text("no torch\n")
-    arm: Any = SimpleNamespace(spec=SimpleNamespace(timeline_dir=tmp_path))
-    run: Any = SimpleNamespace(status="finished", reason="the script ended", steps=0)
+    arm: Any = SimpleNamespace(spec=SimpleNamespace(timeline_dir=tmp_path, output="out.txt"))
+    run: Any = SimpleNamespace(status="finished", reason="the script ended", steps=0, exit_code=0)
     with pytest.raises(HotlapError, match=r"attach to the script: no torch\. The text above names what failed"):
+        failed({"baseline": arm}, {"baseline": run}, first=True)
+    run.status, run.reason, run.exit_code = "failed", "crashed with exit code 1: ValueError: no", 1
+    with pytest.raises(HotlapError, match=r"made no optimiser step \(crashed with exit code 1: ValueError: no\)"):
         failed({"baseline": arm}, {"baseline": run}, first=True)
 
 

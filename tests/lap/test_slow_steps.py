@@ -87,4 +87,4 @@ def test_a_budget_that_holds_no_roof_is_not_spent_on_it(step_s: float, told: boo
     session.left_s = lambda: session.budget_s - session.elapsed_s
     session.extra_s, session.grow = 0.0, lambda seconds: Session.grow(session, seconds)
     why = make_room_for_roof(session, baseline)
-    assert why == ("steps of 10.4 s are too slow for it in this budget." if told else None)
+    assert why == ("steps of 10.4 s are too slow for it in this budget" if told else None)

@@ -14,6 +14,7 @@ from hotlap.inject.run_script import module_of, name_of
 from hotlap.lap.session import MOST_GROWN_S, Session
 from hotlap.records.errors import NOT_ATTACHED, HotlapError
 from hotlap.records.findings import Findings
+from hotlap.records.timeline import attach_errors
 from hotlap.records.trials import NO_FIRST_STEP, OF_BASELINE, Trial
 from hotlap.report import units
 from hotlap.trial.arm import Arm
@@ -79,9 +80,9 @@ def run_baseline(session: Session) -> Baseline:
     if findings is None:
         why = outcome.reason or "no optimiser step was seen"
         crashed = outcome.status == "failed" and NO_FIRST_STEP not in why and arm.exit_code
-        errors = sorted(arm.spec.timeline_dir.glob("*.error"))
+        errors = attach_errors(arm.spec.timeline_dir)
         if errors and not crashed:  # a script's own crash comes first: it may have been a helper that was shut out
-            raise HotlapError(f"Hotlap could not attach to the script: {errors[0].read_text().strip()}.", NOT_ATTACHED)
+            raise HotlapError(f"Hotlap could not attach to the script: {errors[0]}.", NOT_ATTACHED)
         if NO_FIRST_STEP in why:
             raise HotlapError(
                 f"Nothing to diagnose: the script made {why.removeprefix('hang: ')}.",

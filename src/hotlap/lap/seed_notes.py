@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from hotlap.records.errors import NOT_ATTACHED, HotlapError
 from hotlap.records.plan import Plan
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
+from hotlap.records.timeline import attach_errors
 from hotlap.trial.arm import Arm
 from hotlap.trial.arm_run import last_match, printed
 from hotlap.trial.marks import last_words
@@ -35,10 +36,9 @@ def failed(arms: Mapping[str, Arm], runs: Mapping[str, ArmRun], *, first: bool) 
         if label == "candidate" and run.status == "failed":
             continue
         if run.steps == 0 and run.reason != "decided":
-            errors = sorted(arms[label].spec.timeline_dir.glob("*.error"))
-            if errors:
-                what = f"Hotlap could not attach to the script: {errors[0].read_text().strip()}."
-                raise HotlapError(what, NOT_ATTACHED)
+            errors = attach_errors(arms[label].spec.timeline_dir)
+            if errors and not run.exit_code:  # else its own crash comes first
+                raise HotlapError(f"Hotlap could not attach to the script: {errors[0]}.", NOT_ATTACHED)
             raise HotlapError(
                 f"Nothing to prove: the {_name(label)} made no optimiser step ({run.reason}).",
                 f"Its output is in {arms[label].spec.output}. Does the command work without Hotlap?",

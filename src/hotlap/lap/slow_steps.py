@@ -84,9 +84,10 @@ def make_room_for_roof(session: Session, baseline: Baseline) -> str | None:
             "(--budget TIME ends it earlier.)"
         )
         return None
+    # what `measure` gives the windows of slow steps, and how long it goes on for those that are lacking
     most_s = max(MEASURE_S, LONG_SHARE * session.left_s()) * (1 + WINDOWS.patience)
     if _least_windows_s(session, baseline, whole=True) > most_s:
-        return f"steps of {step} are too slow for it in this budget."
+        return f"steps of {step} are too slow for it in this budget"
     return None
 
 

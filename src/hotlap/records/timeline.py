@@ -27,7 +27,7 @@ from hotlap.records.rows import (
     Tick,
 )
 
-__all__ = ["ROW_KINDS", "Timeline", "parse_row", "read_timeline", "trainer_of", "training_timeline"]
+__all__ = ["ROW_KINDS", "Timeline", "attach_errors", "parse_row", "read_timeline", "trainer_of", "training_timeline"]
 
 ROW_KINDS: dict[str, type[Any]] = {
     "header": Header,
@@ -137,6 +137,11 @@ def read_timeline(path: Path) -> Timeline | None:
         else:
             timeline.add(row)
     return timeline
+
+
+def attach_errors(folder: Path) -> list[str]:
+    """Why Hotlap did not come into processes of the run whose timelines lie in ``folder``; each wrote a file of it."""
+    return [path.read_text(encoding="utf-8").strip() for path in sorted(folder.glob("*.error"))]
 
 
 def training_timeline(folder: Path) -> Timeline | None:

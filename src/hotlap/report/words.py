@@ -192,8 +192,8 @@ def verdict(report: Report) -> str:
 
 def _why_untried(report: Report) -> str:
     late = any(reason.startswith(NO_TIME) for _, reason in report.refused)
-    tried = "No time was left to try a lever: a larger --budget does."
-    return tried if late else "No lever fits what was found: nothing was tried."
+    no_time = "No time was left to try a lever: a larger --budget does."
+    return no_time if late else "No lever fits what was found: nothing was tried."
 
 
 def ended(report: Report) -> str:

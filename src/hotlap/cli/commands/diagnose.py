@@ -31,7 +31,7 @@ from hotlap.records.errors import EXIT_FAILED, NOT_ATTACHED, HotlapError
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
-from hotlap.records.timeline import training_timeline
+from hotlap.records.timeline import attach_errors, training_timeline
 from hotlap.report.progress import Live
 from hotlap.report.view import Report
 from hotlap.trial import sandbox
@@ -127,7 +127,7 @@ def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int
     timeline_dir = folder.path / "timelines" / "run"
     timeline = training_timeline(timeline_dir)
     if timeline is None:
-        errors = [path.read_text().strip() for path in sorted(timeline_dir.glob("*.error"))[:1]]
+        errors = attach_errors(timeline_dir)[:1]
         if code:  # its own crash comes first: what Hotlap did not come into may have been a helper
             shut_out = "".join(f" Hotlap could not attach to it: {error}." for error in errors)
             raise HotlapError(
