@@ -11,14 +11,17 @@ from typing import Any
 import hotlap_workloads
 from hotlap_workloads.measured import Measured
 
-__all__ = ["place", "remember"]
+__all__ = ["VECTORS", "place", "remember"]
 
 FILE = Path(hotlap_workloads.__file__).with_name("measured.json")
+VECTORS = {"amx_bf16": "AMX", "avx512_bf16": "AVX-512 with bf16", "avx512f": "AVX-512", "avx2": "AVX2"}
+"""Flags of a CPU, the widest first, in words: virtual machines call CPUs of several generations by the same name."""
 
 
 def place(machine: Mapping[str, Any], on: str, simulated_mfu: float | None) -> str:
     """The machine in words, from the facts that results.save wrote."""
-    host = f"{machine['cpu']}, {machine['cores']} cores, torch {machine['torch']}"
+    vectors = next((f" ({word})" for flag, word in VECTORS.items() if flag in machine["cpu_flags"]), "")
+    host = f"{machine['cpu']}{vectors}, {machine['cores']} cores, torch {machine['torch']}"
     if simulated_mfu is not None:
         return f"a SIMULATED {on} (MFU {simulated_mfu:g} assumed) with {host}"
     return f"{machine['accelerators'][0]['name']}, {host}" if on == "cuda" else host

@@ -296,10 +296,12 @@ def test_a_simulated_evaluation_makes_up_an_answer_to_each_form_of_input_once() 
 def test_the_list_knows_what_was_measured_and_on_what(tmp_path: Path) -> None:
     file = tmp_path / "measured.json"
     file.write_text("{}")
-    facts = {"cpu": "A CPU", "cores": 2, "torch": "2.13", "accelerators": [{"name": "H200"}]}
+    facts = {"cpu": "A CPU", "cpu_flags": [], "cores": 2, "torch": "2.13", "accelerators": [{"name": "H200"}]}
     here, simulated = place(facts, "cpu", None), place(facts, "A100", 0.3)
     assert here == "A CPU, 2 cores, torch 2.13" and "SIMULATED A100 (MFU 0.3" in simulated
     assert place(facts, "cuda", None).startswith("H200, A CPU")
+    same_name = [place(facts | {"cpu_flags": flags}, "cpu", None) for flags in (["avx2"], ["avx2", "avx512f"])]
+    assert same_name == ["A CPU (AVX2), 2 cores, torch 2.13", "A CPU (AVX-512), 2 cores, torch 2.13"]
     remember("w", {"slow": Measured(1.0, here, "x", "d"), "fast": Measured(2.0, here, "x", "d")}, file)
     remember("w", {"slow": Measured(3.0, here, "x", "e")}, file)
     remember("w", {"slow": Measured(9.0, simulated, "x", "e")}, file)
