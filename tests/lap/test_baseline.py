@@ -68,6 +68,7 @@ class Runs:
     def __call__(self, *_: Any, steps: int | None = None, seconds: float | None = None, **__: Any) -> Any:
         wall_s = (max(0, steps - self.steps) if steps is not None else 10**6) * self.step_s
         wall_s = wall_s if seconds is None else min(wall_s, seconds)
+        wall_s = max(wall_s, self.step_s - self.session.elapsed_s)  # the first one is waited for
         self.session.elapsed_s += wall_s
         self.steps = int(self.session.elapsed_s / self.step_s)
         return SimpleNamespace(
@@ -84,8 +85,9 @@ def run(
     )
     arm = SimpleNamespace(poll=lambda: None, spec=SimpleNamespace(output="out.txt", timeline_dir=Path("none")))
     session: Any = SimpleNamespace(
-        stage="", arm=lambda _: arm, on_progress=None, options=options, elapsed_s=0.0, extra_s=0.0
+        stage="", arm=lambda _: arm, on_progress=None, options=options, elapsed_s=0.0, extra_s=0.0, lines=[]
     )
+    session.listener = SimpleNamespace(line=session.lines.append)
     session.left_s = lambda share=1.0: max(0.0, share * budget_s + session.extra_s - session.elapsed_s)
     runs = Runs(session, step_s)
 
@@ -112,6 +114,15 @@ def test_slow_steps_get_all_of_the_budget_before_nothing_is_said(monkeypatch: py
     assert run(monkeypatch, 0.5, 75.0, True, None)[1] == 26, "LEAST_S of steps that are not slow"
     session, steps = run(monkeypatch, 30.0, 225.0, False, None)
     assert steps == 12 and session.extra_s == pytest.approx(session.elapsed_s - 0.45 * 225), "our own budget grows"
+    (line,) = session.lines
+    assert "Steps of about 33.8 s are slow: a diagnosis needs 12. That takes about 6 minutes more." in line
+
+
+def test_a_diagnosis_that_no_budget_of_ours_holds_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HotlapError) as caught:
+        run(monkeypatch, 200.0, 225.0, False, None)
+    assert caught.value.what == "train.py made 1 step in 3 min 20 s; a diagnosis needs 12."
+    assert caught.value.hint == "With --budget 44m there is time for them."
 
 
 def test_steps_too_slow_for_the_budget_are_told_with_one_that_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:

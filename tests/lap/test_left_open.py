@@ -62,7 +62,9 @@ def searched(
     monkeypatch.setattr(together, "took_hold", lambda _: set(held))
     monkeypatch.setattr(together, "last_words", lambda _: {})
     baseline = cast(Any, SimpleNamespace(arm="baseline", findings=findings, start_s=0.0))
-    return search(cast(Any, session), baseline, findings, None), session, made
+    state = Search(baseline.arm, findings)
+    search(cast(Any, session), baseline, state, None)
+    return state, session, made
 
 
 def test_what_each_alone_left_open_all_together_may_settle(monkeypatch: pytest.MonkeyPatch) -> None:

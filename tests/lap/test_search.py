@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,6 +24,10 @@ from hotlap.testing.lever_kit import findings_of
 
 UNCERTAIN, CERTAIN, NONE = Interval(1.5, 0.7, 3.4), Interval(1.5, 1.3, 1.8), Interval(0.9, 0.8, 0.99)
 FOUR = ("allocator", "autocast", "channels-last", "cache-teacher")
+
+
+class Cut(Exception):
+    """What ends a search in its middle."""
 
 
 def with_workers(count: int, device: str = "cpu") -> Findings:
@@ -64,6 +69,8 @@ def searched(
 
     def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
         session.spent_s += 20.0
+        if not answers[arm]:
+            raise Cut
         return Trial(arm, {}, "measured", interval=answers[arm].pop(0), changes=1)
 
     monkeypatch.setattr(module, "_promising", promising)
@@ -76,7 +83,10 @@ def searched(
     monkeypatch.setattr(try_lever, "check_baseline", lambda _: None)
     monkeypatch.setattr(incumbent, "rediagnose", lambda *_: None)
     baseline = SimpleNamespace(arm=baseline_arm, findings=findings, start_s=0.0)
-    return search(cast(Any, session), cast(Any, baseline), findings, roof), session
+    state = Search(cast(Any, baseline_arm), findings)
+    with suppress(Cut):
+        search(cast(Any, session), cast(Any, baseline), state, roof)
+    return state, session
 
 
 @pytest.mark.parametrize(
@@ -91,6 +101,16 @@ def test_at_the_roof_only_what_raises_it_is_tried(
     assert [m.lever for m in state.moves] == (["cache-decode"] if tried else [])
     state, _ = searched(monkeypatch, {"autocast": [CERTAIN]}, roof=roof, data_wait=data_wait)
     assert [m.lever for m in state.moves] == ["autocast"]
+
+
+def test_what_was_tried_before_the_search_was_cut_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"allocator": [NONE], "autocast": [CERTAIN], "cache-decode": [UNCERTAIN], "channels-last": []}
+    state, _ = searched(monkeypatch, answers)
+    assert [(r.id, r.kept) for r in state.results] == [
+        ("allocator", False),
+        ("autocast", True),
+        ("cache-decode", False),
+    ]
 
 
 def test_a_lever_in_doubt_is_tried_once_more_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,17 @@ import hashlib
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from hotlap.lap import speedup as module
+from hotlap.lap.incumbent import Search
+from hotlap.records.run_folder import RunFolder
+from hotlap.records.trials import LeverResult, Trial
 from hotlap.trial import sandbox
 
 SLOW = """
@@ -47,6 +54,27 @@ if __name__ == "__main__":
 def tree(folder: Path) -> dict[str, str]:
     files = [p for p in folder.rglob("*") if p.is_file() and ".hotlap" not in p.parts]
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def test_a_lap_that_is_cut_off_in_its_search_tells_what_it_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried, trial = LeverResult("autocast", {}, "maths", 1.2, None, True, "faster"), Trial("autocast", {}, "measured")
+
+    def cut_off(session: Any, baseline: Any, state: Search, roof: Any) -> None:
+        state.results.append(tried)
+        state.trials.append(trial)
+        raise KeyboardInterrupt
+
+    baseline = SimpleNamespace(arm="baseline", findings=SimpleNamespace(roof=None))
+    monkeypatch.setattr(module, "Session", lambda *_: nullcontext(SimpleNamespace()))
+    monkeypatch.setattr(module, "_examine", lambda *_: baseline)
+    monkeypatch.setattr(module, "search", cut_off)
+    outcome, folder = module.Outcome(), RunFolder(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        module.speedup(cast(Any, None), cast(Any, None), folder, cast(Any, None), outcome)
+    assert outcome.levers == [tried] and outcome.trials == [trial]
+    assert json.loads((tmp_path / "levers.json").read_text())
 
 
 @pytest.mark.flaky(reruns=1)  # measures a speedup, on whatever machine this is

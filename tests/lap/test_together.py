@@ -74,7 +74,9 @@ def searched(
     monkeypatch.setattr(together, "took_hold", lambda _: held)
     monkeypatch.setattr(together, "last_words", lambda _: words or {})
     baseline = cast(Any, SimpleNamespace(arm="baseline", findings=findings, start_s=start_s))
-    return search(cast(Any, session), baseline, findings, None), session, made
+    state = Search(baseline.arm, findings)
+    search(cast(Any, session), baseline, state, None)
+    return state, session, made
 
 
 def test_a_script_that_starts_slowly_gets_its_levers_in_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,9 @@ FEW_STEPS = 16
 SLOW_SHARE = 0.45
 FEWEST_STEPS = 12
 """With fewer it goes on to the budget's end: eight have to be steady (diagnose/policy), and the first ones are not."""
+HOPELESS = 1.5
+"""Times the seconds there are: where the steps so far say that so many would be needed, no diagnosis is waited for.
+First steps may be slower than those behind them."""
 LOOK_S = 2.0
 """Between two looks for processes that Hotlap did not come into, while there is no first step."""
 
@@ -113,10 +116,27 @@ def _longer(session: Session, run: Callable[..., Outcome], outcome: Outcome) -> 
     elif outcome.steps < wanted:  # slow steps: a diagnosis needs some, whatever share of the budget they take
         outcome = run(steps=wanted, seconds=session.left_s(SLOW_SHARE))
         if outcome.status == "enough" and outcome.steps < FEWEST_STEPS:
-            most_s = session.left_s() if options.budget_asked else MOST_GROWN_S - session.elapsed_s
-            outcome = run(steps=FEWEST_STEPS, seconds=max(0.0, most_s))
+            outcome = _fewest(session, run, outcome)
     if not options.budget_asked:  # what follows needs time of its own
         session.extra_s += max(0.0, session.elapsed_s - max(began_s, SLOW_SHARE * options.budget_s))
+    return outcome
+
+
+def _fewest(session: Session, run: Callable[..., Outcome], outcome: Outcome) -> Outcome:
+    """As many steps as a diagnosis needs; of a budget of our own, it is said, and not begun where it is hopeless."""
+    if session.options.budget_asked:
+        return run(steps=FEWEST_STEPS, seconds=session.left_s())
+    step_s = session.elapsed_s / max(1, outcome.steps)  # the start counts as a step: it holds the first one
+    needed_s, most_s = step_s * (FEWEST_STEPS - outcome.steps), MOST_GROWN_S - session.elapsed_s
+    if needed_s > HOPELESS * most_s:
+        return outcome
+    session.listener.line(
+        f"  Steps of about {units.seconds(step_s)} are slow: a diagnosis needs {FEWEST_STEPS}. That takes about "
+        f"{math.ceil(needed_s / 60)} minutes more. (--budget TIME ends it earlier.)"
+    )
+    session.extra_s += needed_s  # the budget that is told
+    outcome = run(steps=FEWEST_STEPS, seconds=most_s)
+    session.extra_s -= needed_s
     return outcome
 
 

@@ -18,7 +18,7 @@ from hotlap.lever.registry import levers
 from hotlap.plan.knob_walk import knob_candidates, left_out
 from hotlap.plan.match import Candidate, candidates, refusals
 from hotlap.plan.order import SLOW_START_S, order
-from hotlap.records.findings import Findings, Roof
+from hotlap.records.findings import Roof
 from hotlap.records.knob import Knob
 from hotlap.records.trials import NO_TIME
 from hotlap.report import units
@@ -41,22 +41,26 @@ WORTH_LENDING = 1.04
 gain 3 %, 1 to 11 in a hundred are kept where launches are alike (bench/power.py)."""
 
 
-def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof | None) -> Search:
-    """Try levers one by one until none pays, the roof is reached or the budget's share is spent."""
+def search(session: Session, baseline: Baseline, state: Search, roof: Roof | None) -> None:
+    """Try levers one by one until none pays, the roof is reached or the budget's share is spent.
+
+    ``state`` is filled as it goes: whatever ends it, what was tried is told.
+    """
     session.stage = "levers"
-    state = Search(baseline.arm, findings)
     options, before_s = session.options, session.elapsed_s
-    state.refused = refusals(findings, session.machine, options.allow, options.only, options.skip)
-    knobs, refused = usable(session, findings)
+    state.refused = refusals(state.findings, session.machine, options.allow, options.only, options.skip)
+    knobs, refused = usable(session, state.findings)
     state.refused += refused
     if _still_worth(state, roof, _promising(session, state, knobs)):
         state.too_slow = not (holds_a_trial(session, baseline, MEASURE_S) or grown(session, baseline, before_s))
-    if not state.too_slow:
-        _together(session, baseline, state, roof, knobs)
-    while not state.too_slow and _step(session, baseline, state, roof, knobs):
-        pass
-    unsettled = [first.result for key, first in state.undecided.items() if key not in state.tried]
-    state.results += unsettled
+    try:
+        if not state.too_slow:
+            _together(session, baseline, state, roof, knobs)
+        while not state.too_slow and _step(session, baseline, state, roof, knobs):
+            pass
+    finally:
+        unsettled = [first.result for key, first in state.undecided.items() if key not in state.tried]
+        state.results += unsettled
     if (slow := too_slow(session, baseline, state, before_s)) is not None:
         state.notes.append(slow)
     elif unsettled:
@@ -68,7 +72,6 @@ def search(session: Session, baseline: Baseline, findings: Findings, roof: Roof 
     state.notes += left_out(knobs, state.results, state.tried)
     prove_best(session, baseline, state)
     state.refused += _no_time_for(session, state, roof, before_s)
-    return state
 
 
 def _step(session: Session, baseline: Baseline, state: Search, roof: Roof | None, knobs: Sequence[Knob]) -> bool:

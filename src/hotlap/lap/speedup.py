@@ -64,11 +64,14 @@ def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Lis
     with Session(options, machine, folder, listener) as session:
         baseline = _examine(session, outcome)
         findings = baseline.findings
-        state = search(session, baseline, findings, findings.roof)
-        outcome.levers, outcome.refused = state.results, state.refused
-        outcome.trials += state.trials
-        outcome.notes += state.notes
-        folder.write("levers.json", outcome.levers)
+        state = Search(baseline.arm, findings)
+        try:
+            search(session, baseline, state, findings.roof)
+        finally:
+            outcome.levers, outcome.refused = state.results, state.refused
+            outcome.trials += state.trials
+            outcome.notes += state.notes
+            folder.write("levers.json", outcome.levers)
         if state.moves:
             _conclude(session, baseline, state, outcome)
             folder.write("levers.json", outcome.levers)
