@@ -15,6 +15,7 @@ import pytest
 
 from hotlap.lap import speedup as module
 from hotlap.lap.incumbent import Search
+from hotlap.records.plan import Move
 from hotlap.records.run_folder import RunFolder
 from hotlap.records.trials import LeverResult, Trial
 from hotlap.trial import sandbox
@@ -64,6 +65,7 @@ def test_a_lap_that_is_cut_off_in_its_search_tells_what_it_tried(
     def cut_off(session: Any, baseline: Any, state: Search, roof: Any) -> None:
         state.results.append(tried)
         state.trials.append(trial)
+        state.moves += [Move("knob:option", {}, "bits"), Move("autocast", {}, "maths")]
         raise KeyboardInterrupt
 
     baseline = SimpleNamespace(arm="baseline", findings=SimpleNamespace(roof=None))
@@ -74,6 +76,8 @@ def test_a_lap_that_is_cut_off_in_its_search_tells_what_it_tried(
     with pytest.raises(KeyboardInterrupt):
         module.speedup(cast(Any, None), cast(Any, None), folder, cast(Any, None), outcome)
     assert outcome.levers == [tried] and outcome.trials == [trial]
+    (note,) = outcome.notes
+    assert "with --only autocast tries just that" in note
     assert json.loads((tmp_path / "levers.json").read_text())
 
 

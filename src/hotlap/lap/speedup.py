@@ -67,6 +67,9 @@ def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Lis
         state = Search(baseline.arm, findings)
         try:
             search(session, baseline, state, findings.roof)
+        except KeyboardInterrupt:
+            state.notes += _to_go_on(state.moves)
+            raise
         finally:
             outcome.levers, outcome.refused = state.results, state.refused
             outcome.trials += state.trials
@@ -155,6 +158,14 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
             "The speedup holds from the second epoch on: the trial repeated the first batches of the epoch, so that "
             "the cache was warm."
         )
+
+
+def _to_go_on(moves: list[Move]) -> list[str]:
+    """What to write to prove what an interrupted search had kept."""
+    names = dict.fromkeys(move.lever for move in moves if not move.is_knob)
+    only = " ".join(f"--only {name}" for name in names)
+    then = f"the same command with {only} tries just that, and proves it."
+    return [f"What was kept by then is not proven: {then}"] if names else []
 
 
 def _why_again(move: Move, proof: Proof, state: Search) -> str:
