@@ -136,6 +136,13 @@ def test_nothing_is_claimed_without_a_proof() -> None:
         assert "x faster" not in text and "with the plan samples" not in text
 
 
+def test_what_an_interrupted_run_had_kept_is_no_plan() -> None:
+    cut_off = replace(sample.speedup(), status="interrupted", proof=None, plan=None)
+    text = " ".join(" ".join(parsed(render(cut_off)).text).split())
+    assert "with what was kept, not proven 1,4" in text and "x faster" not in text
+    assert "with the plan 1,471 samples/s" in " ".join(" ".join(parsed(render(sample.speedup())).text).split())
+
+
 def test_a_sandbox_that_nobody_looked_for_is_not_said_to_be_missing() -> None:
     found = sample.diagnose()
     assert found.machine is not None and ">Sandbox<" in render(found)

@@ -64,6 +64,7 @@ def _hero(report: Report) -> dict[str, Any]:
         "unit": unit,
         "before": units.per_s(before),
         "after": units.per_s(after) if report.kept else None,
+        "after_is": "with the plan" if proof or report.seed_proof else "with what was kept, not proven",
         "roof": units.per_s(top) if roof is not None else None,
         "roof_how": roof.how if roof is not None else "",
         "share_before": units.share(roof.share) if roof is not None else None,
