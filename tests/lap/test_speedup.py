@@ -57,22 +57,28 @@ def tree(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
-def test_a_lap_that_is_cut_off_in_its_search_tells_what_it_tried(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("in_search", [True, False], ids=["in its search", "in its proof"])
+def test_a_lap_that_is_cut_off_tells_what_it_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, in_search: bool
 ) -> None:
     tried, trial = LeverResult("autocast", {}, "maths", 1.2, None, True, "faster"), Trial("autocast", {}, "measured")
 
-    def cut_off(session: Any, baseline: Any, state: Search, roof: Any) -> None:
+    def found(session: Any, baseline: Any, state: Search, roof: Any) -> None:
         state.results.append(tried)
         state.trials.append(trial)
         state.moves += [Move("knob:option", {}, "bits"), Move("autocast", {}, "maths")]
+        if in_search:
+            raise KeyboardInterrupt
+
+    def cut_off(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    baseline = SimpleNamespace(arm="baseline", findings=SimpleNamespace(roof=None))
-    monkeypatch.setattr(module, "Session", lambda *_: nullcontext(SimpleNamespace()))
-    monkeypatch.setattr(module, "_examine", lambda *_: baseline)
-    monkeypatch.setattr(module, "search", cut_off)
     outcome, folder = module.Outcome(), RunFolder(tmp_path)
+    baseline = SimpleNamespace(arm="baseline", findings=SimpleNamespace(roof=None))
+    monkeypatch.setattr(module, "Session", lambda *_: nullcontext(SimpleNamespace(folder=folder)))
+    monkeypatch.setattr(module, "_examine", lambda *_: baseline)
+    monkeypatch.setattr(module, "search", found)
+    monkeypatch.setattr(module, "_conclude", cut_off)
     with pytest.raises(KeyboardInterrupt):
         module.speedup(cast(Any, None), cast(Any, None), folder, cast(Any, None), outcome)
     assert outcome.levers == [tried] and outcome.trials == [trial]

@@ -63,24 +63,29 @@ def speedup(options: Options, machine: Machine, folder: RunFolder, listener: Lis
     """The whole lap. ``outcome`` is filled as the lap goes, so that an interrupted one still has something to show."""
     with Session(options, machine, folder, listener) as session:
         baseline = _examine(session, outcome)
-        findings = baseline.findings
-        state = Search(baseline.arm, findings)
+        state = Search(baseline.arm, baseline.findings)
         try:
-            search(session, baseline, state, findings.roof)
+            _search(session, baseline, state, outcome)
+            if state.moves:
+                _conclude(session, baseline, state, outcome)
+                folder.write("levers.json", outcome.levers)
+            else:
+                outcome.proof = nothing_changed()
+                folder.write("proof.json", outcome.proof)
         except KeyboardInterrupt:
-            state.notes += _to_go_on(state.moves)
+            outcome.notes += _to_go_on(state.moves) if outcome.proof is None else []
             raise
-        finally:
-            outcome.levers, outcome.refused = state.results, state.refused
-            outcome.trials += state.trials
-            outcome.notes += state.notes
-            folder.write("levers.json", outcome.levers)
-        if state.moves:
-            _conclude(session, baseline, state, outcome)
-            folder.write("levers.json", outcome.levers)
-        else:
-            outcome.proof = nothing_changed()
-            folder.write("proof.json", outcome.proof)
+
+
+def _search(session: Session, baseline: Baseline, state: Search, outcome: Outcome) -> None:
+    """Fill ``state``, and the outcome with what was tried, whatever ends it."""
+    try:
+        search(session, baseline, state, baseline.findings.roof)
+    finally:
+        outcome.levers, outcome.refused = state.results, state.refused
+        outcome.trials += state.trials
+        outcome.notes += state.notes
+        session.folder.write("levers.json", outcome.levers)
 
 
 def _examine(session: Session, outcome: Outcome) -> Baseline:
@@ -161,7 +166,7 @@ def _conclude(session: Session, baseline: Baseline, state: Search, outcome: Outc
 
 
 def _to_go_on(moves: list[Move]) -> list[str]:
-    """What to write to prove what an interrupted search had kept."""
+    """What to write to prove what an interrupted lap had kept."""
     names = dict.fromkeys(move.lever for move in moves if not move.is_knob)
     only = " ".join(f"--only {name}" for name in names)
     then = f"the same command with {only} tries just that, and proves it."
