@@ -33,3 +33,18 @@ def test_a_rank_that_the_kernel_ended_for_want_of_memory_is_out_of_memory(launch
 def test_a_crash_beside_another_process_that_the_kernel_ended_is_a_crash() -> None:
     text = "epoch 9: -9.2\nKeyError: 'a'\n"
     assert explain(1, text, sandboxed=True, memory_kill=True) == "crashed with exit code 1: KeyError: 'a'"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("UnpicklingError: two options, \x1b[1mdo those only if you trust it\x1b[0m.",
+         "UnpicklingError: two options, do those only if you trust it"),
+        ("\x1b[1;35mValueError\x1b[0m: \x1b[35mno\x1b[0m", "ValueError: no"),
+        ("OSError: \x1b]8;;https://a.example\x1b\\see\x1b]8;;\x1b\\ this", "OSError: see this"),
+        ("TimeoutError: waited for long ...", "TimeoutError: waited for long ..."),
+    ],
+)  # fmt: skip
+def test_an_error_is_told_without_its_colours_and_its_full_stop(line: str, told: str) -> None:
+    text = f"Traceback (most recent call last):\n  here\n{line}\n"
+    assert explain(1, text, sandboxed=True, memory_kill=False) == f"crashed with exit code 1: {told}"

@@ -18,6 +18,9 @@ FULL_BYTES = 1 << 20
 ERROR = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Failure)\b(?::.*)?$")
 RANK = re.compile(r"^\[rank\d+\]:\s*")
 """What torch puts before each line of a traceback once there is a process group."""
+COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""What terminals take for colours, links and titles (ECMA-48, control sequences and operating system commands)."""
+FULL_STOP = re.compile(r"(?<!\.)\.$")
 LAUNCHER = "ChildFailedError"
 """What torchrun ends with, behind the errors of its ranks: it does not say what happened."""
 USAGE = 2
@@ -48,7 +51,7 @@ def last_error(text: str) -> str | None:
     """Last line of the last traceback, shortened."""
     found = [line for line in _lines(text) if ERROR.match(line)]
     said = [line for line in found if LAUNCHER not in line.partition(":")[0]] or found
-    return said[-1][:200] if said else None
+    return FULL_STOP.sub("", said[-1])[:200] if said else None
 
 
 def _memory_error(text: str) -> str | None:
@@ -60,7 +63,7 @@ def _memory_error(text: str) -> str | None:
 
 
 def _lines(text: str) -> list[str]:
-    return [RANK.sub("", line.strip()) for line in text.splitlines()]
+    return [RANK.sub("", line.strip()) for line in COLOURS.sub("", text).splitlines()]
 
 
 def oom_kills() -> int:
