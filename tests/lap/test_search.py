@@ -26,8 +26,12 @@ UNCERTAIN, CERTAIN, NONE = Interval(1.5, 0.7, 3.4), Interval(1.5, 1.3, 1.8), Int
 FOUR = ("allocator", "autocast", "channels-last", "cache-teacher")
 
 
+CUT = Interval(0.0, 0.0, 0.0)
+"""The answer of a trial that is cut off, and the search with it."""
+
+
 class Cut(Exception):
-    """What ends a search in its middle."""
+    """What a trial that is cut off raises."""
 
 
 def with_workers(count: int, device: str = "cpu") -> Findings:
@@ -69,9 +73,10 @@ def searched(
 
     def measure(session: Session, _: Any, arm: str, __: Any) -> Trial:
         session.spent_s += 20.0
-        if not answers[arm]:
+        answer = answers[arm].pop(0)
+        if answer is CUT:
             raise Cut
-        return Trial(arm, {}, "measured", interval=answers[arm].pop(0), changes=1)
+        return Trial(arm, {}, "measured", interval=answer, changes=1)
 
     monkeypatch.setattr(module, "_promising", promising)
     monkeypatch.setattr(incumbent, "took_hold", lambda _: held)
@@ -104,7 +109,7 @@ def test_at_the_roof_only_what_raises_it_is_tried(
 
 
 def test_what_was_tried_before_the_search_was_cut_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = {"allocator": [NONE], "autocast": [CERTAIN], "cache-decode": [UNCERTAIN], "channels-last": []}
+    answers = {"allocator": [NONE], "autocast": [CERTAIN], "cache-decode": [UNCERTAIN], "channels-last": [CUT]}
     state, _ = searched(monkeypatch, answers)
     assert [(r.id, r.kept) for r in state.results] == [
         ("allocator", False),
