@@ -26,9 +26,9 @@ def test_a_script_that_crashes_as_it_is() -> None:
 
 def test_a_first_step_that_takes_long_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = SimpleNamespace(output="out.txt", timeline_dir=Path("none"))
-    arm = SimpleNamespace(exit_code=-9, poll=lambda: None, spec=spec)  # ended by us
+    arm: Any = SimpleNamespace(exit_code=-9, poll=lambda: None, spec=spec)  # ended by us
     session: Any = SimpleNamespace(
-        stage="", arm=lambda _: arm, on_progress=None,
+        stage="", on_progress=None,
         options=SimpleNamespace(first_step_s=120.0, budget_s=225.0, steps=None),
     )  # fmt: skip
     reason = f"hang: {NO_FIRST_STEP} 120 s"
@@ -36,7 +36,7 @@ def test_a_first_step_that_takes_long_is_no_crash(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(baseline, "run_until", lambda *_, **__: outcome)
     monkeypatch.setattr(baseline, "rediagnose", lambda *_: None)
     with pytest.raises(HotlapError, match=r"the script made no first step within 120 s\. A larger --budget"):
-        baseline.run_baseline(session)
+        baseline.run_baseline(session, arm)
 
 
 @pytest.mark.parametrize("whose", ["", OF_BASELINE])
@@ -83,10 +83,8 @@ def run(
     options = SimpleNamespace(
         first_step_s=120.0, budget_s=budget_s, budget_asked=asked, steps=steps, command=["python", "train.py"]
     )
-    arm = SimpleNamespace(poll=lambda: None, spec=SimpleNamespace(output="out.txt", timeline_dir=Path("none")))
-    session: Any = SimpleNamespace(
-        stage="", arm=lambda _: arm, on_progress=None, options=options, elapsed_s=0.0, extra_s=0.0, lines=[]
-    )
+    arm: Any = SimpleNamespace(poll=lambda: None, spec=SimpleNamespace(output="out.txt", timeline_dir=Path("none")))
+    session: Any = SimpleNamespace(stage="", on_progress=None, options=options, elapsed_s=0.0, extra_s=0.0, lines=[])
     session.listener = SimpleNamespace(line=session.lines.append)
     session.left_s = lambda share=1.0: max(0.0, share * budget_s + session.extra_s - session.elapsed_s)
     runs = Runs(session, step_s)
@@ -98,7 +96,7 @@ def run(
 
     monkeypatch.setattr(baseline, "run_until", runs)
     monkeypatch.setattr(baseline, "rediagnose", rediagnosed)
-    assert baseline.run_baseline(session).findings == "findings"  # type: ignore[comparison-overlap]
+    assert baseline.run_baseline(session, arm).findings == "findings"  # type: ignore[comparison-overlap]
     return session, runs.steps
 
 
@@ -136,10 +134,10 @@ def test_steps_too_slow_for_the_budget_are_told_with_one_that_is_enough(monkeypa
 
 def test_a_process_that_hotlap_did_not_come_into_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     spec = SimpleNamespace(output="out.txt", timeline_dir=tmp_path)
-    arm = SimpleNamespace(exit_code=-9, poll=lambda: None, spec=spec, pid=1)
+    arm: Any = SimpleNamespace(exit_code=-9, poll=lambda: None, spec=spec, pid=1)
     lines: list[str] = []
     session: Any = SimpleNamespace(
-        stage="", arm=lambda _: arm, on_progress=lambda _: None, listener=SimpleNamespace(line=lines.append),
+        stage="", on_progress=lambda _: None, listener=SimpleNamespace(line=lines.append),
         options=SimpleNamespace(first_step_s=120.0, budget_s=225.0, steps=None),
     )  # fmt: skip
 
@@ -158,19 +156,17 @@ def test_a_process_that_hotlap_did_not_come_into_is_named(monkeypatch: pytest.Mo
     monkeypatch.setattr(baseline, "rediagnose", lambda *_: None)
     monkeypatch.setattr(ShutOut, "look", look)
     with pytest.raises(HotlapError, match=r"could not attach to the script: `python train\.py` was shut out"):
-        baseline.run_baseline(session)
+        baseline.run_baseline(session, arm)
     assert lines == ["  not watched: `python train.py` was shut out"]
 
 
 def test_a_crash_is_not_put_on_a_helper_that_was_shut_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "call.json.7.error").write_text("`python -E prepare.py` was shut out\n")
     spec = SimpleNamespace(output="out.txt", timeline_dir=tmp_path)
-    arm = SimpleNamespace(exit_code=1, poll=lambda: None, spec=spec)
-    session: Any = SimpleNamespace(
-        stage="", arm=lambda _: arm, options=SimpleNamespace(first_step_s=120.0, budget_s=225.0, steps=None)
-    )
+    arm: Any = SimpleNamespace(exit_code=1, poll=lambda: None, spec=spec)
+    session: Any = SimpleNamespace(stage="", options=SimpleNamespace(first_step_s=120.0, budget_s=225.0, steps=None))
     outcome = SimpleNamespace(status="failed", reason="crashed with exit code 1: ValueError: no", startup_s=None)
     monkeypatch.setattr(baseline, "run_until", lambda *_, **__: outcome)
     monkeypatch.setattr(baseline, "rediagnose", lambda *_: None)
     with pytest.raises(HotlapError, match="the script crashed with exit code 1: ValueError: no"):
-        baseline.run_baseline(session)
+        baseline.run_baseline(session, arm)

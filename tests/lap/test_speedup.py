@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import pytest
 
+from hotlap.diagnose.diagnose import TooFewSteps
+from hotlap.lap import baseline
 from hotlap.lap import speedup as module
 from hotlap.lap.incumbent import Search
 from hotlap.records.plan import Move
@@ -85,6 +87,32 @@ def test_a_lap_that_is_cut_off_tells_what_it_tried(
     (note,) = outcome.notes
     assert "with --only autocast tries just that" in note
     assert json.loads((tmp_path / "levers.json").read_text())
+
+
+@pytest.mark.parametrize("enough", [True, False], ids=["enough steps", "too few"])
+def test_a_first_run_that_is_cut_off_is_diagnosed_as_far_as_it_went(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, enough: bool
+) -> None:
+    def cut_off(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def diagnosed(*_: Any) -> Any:
+        if not enough:
+            raise TooFewSteps("too few")
+        return {"of": "what was seen"}
+
+    outcome, folder = module.Outcome(), RunFolder(tmp_path)
+    session = SimpleNamespace(folder=folder, arm=lambda name: name)
+    monkeypatch.setattr(module, "Session", lambda *_: nullcontext(session))
+    monkeypatch.setattr(module, "run_baseline", cut_off)
+    monkeypatch.setattr(baseline, "rediagnose", diagnosed)
+    with pytest.raises(KeyboardInterrupt):
+        module.speedup(cast(Any, None), cast(Any, None), folder, cast(Any, None), outcome)
+    written = tmp_path / "findings.json"
+    if enough:
+        assert outcome.findings == {"of": "what was seen"} == json.loads(written.read_text())
+    else:
+        assert outcome.findings is None and not written.exists()
 
 
 @pytest.mark.flaky(reruns=1)  # measures a speedup, on whatever machine this is

@@ -24,7 +24,7 @@ from hotlap.trial.progress import OnProgress, Progress
 from hotlap.trial.shut_out import ShutOut
 from hotlap.trial.single import Outcome, run_until
 
-__all__ = ["Baseline", "Unmeasurable", "check_baseline", "rediagnose", "run_baseline", "script_name"]
+__all__ = ["Baseline", "Unmeasurable", "check_baseline", "cut_off", "rediagnose", "run_baseline", "script_name"]
 
 BASELINE_SHARE = 0.15
 """Share of the budget for the first run."""
@@ -58,14 +58,13 @@ class Baseline:
     """From the launch to the end of the first step."""
 
 
-def run_baseline(session: Session) -> Baseline:
-    """Run the script unmodified in the sandbox until it can be diagnosed, and freeze it.
+def run_baseline(session: Session, arm: Arm) -> Baseline:
+    """Run the script unmodified (``arm``) in the sandbox until it can be diagnosed, and freeze it.
 
     Raises HotlapError with the script's own reason when it ends, fails or hangs before enough steps.
     """
     session.stage = "diagnose"
     options = session.options
-    arm = session.arm("baseline")
     run = partial(run_until, arm, Budget(first_step_s=options.first_step_s), on_progress=_looking(session, arm))
     outcome = run(steps=options.steps or MIN_STEPS, seconds=max(LEAST_S, options.budget_s * BASELINE_SHARE))
     start_s = outcome.startup_s
@@ -184,6 +183,14 @@ def rediagnose(session: Session, arm: Arm) -> Findings | None:
     if timeline is None:
         return None
     return diagnose(timeline, session.machine, script_name(session.options.command))
+
+
+def cut_off(session: Session, arm: Arm) -> Findings | None:
+    """Findings of a first run that was cut off; None where it had made too few steps for any."""
+    try:
+        return rediagnose(session, arm)
+    except TooFewSteps:
+        return None
 
 
 def script_name(command: list[str]) -> str:

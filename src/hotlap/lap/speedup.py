@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from hotlap.diagnose.roofline import with_roof
-from hotlap.lap.baseline import Baseline, Unmeasurable, check_baseline, run_baseline
+from hotlap.lap.baseline import Baseline, Unmeasurable, check_baseline, cut_off, run_baseline
 from hotlap.lap.best_guess import put_back
 from hotlap.lap.confirm import confirm
 from hotlap.lap.fall_back import fall_back
@@ -89,7 +89,14 @@ def _search(session: Session, baseline: Baseline, state: Search, outcome: Outcom
 
 
 def _examine(session: Session, outcome: Outcome) -> Baseline:
-    baseline = run_baseline(session)
+    arm = session.arm("baseline")
+    try:
+        baseline = run_baseline(session, arm)
+    except KeyboardInterrupt:
+        outcome.findings = outcome.findings or cut_off(session, arm)
+        if outcome.findings is not None:
+            session.folder.write("findings.json", outcome.findings)
+        raise
     if outcome.findings is not None:
         baseline.findings = outcome.findings
     outcome.findings = baseline.findings
