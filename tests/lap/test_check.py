@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from hotlap.cli.commands import check as command
 from hotlap.cli.main import main
 from hotlap.lap import check as lap_check
 from hotlap.lap.launches import Launches
-from hotlap.lap.options import Options
+from hotlap.lap.options import Options, Silent
 from hotlap.lap.revision import at_revision, find_revision
 from hotlap.records.call import Call
 from hotlap.records.check import Check
@@ -26,8 +27,9 @@ from hotlap.records.machine import Machine
 from hotlap.records.plan import Move, Plan
 from hotlap.records.proof import Quality
 from hotlap.records.rows import PHASES, Step
+from hotlap.records.run_folder import RunFolder
 from hotlap.records.seed_proof import SeedProof, Stop
-from hotlap.records.trials import OF_BASELINE, TOO_FEW, Interval, Trial, Window
+from hotlap.records.trials import NO_FIRST_STEP, NO_STEP, OF_BASELINE, TOO_FEW, Interval, Trial, Window
 from hotlap.report import check_page, check_words
 from hotlap.report.view import Report
 from hotlap.trial import sandbox
@@ -78,6 +80,29 @@ def test_a_first_launch_that_met_pauses_by_chance_is_measured_again(monkeypatch:
     session.cycle, statuses = Cycle(), ["measured", "failed"]
     found = lap_check._measured(session, lambda label, launch: arm)  # type: ignore[arg-type, return-value]
     assert with_cycle == [1, 20] and found.status == "measured" and session.cycle == Cycle(), "too short for whole ones"
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (
+            f"{OF_BASELINE}hang: {NO_FIRST_STEP} 120 s",
+            "could not attach to the script: `python train.py` was shut out.",
+        ),
+        (f"script {NO_STEP}", "could not attach to the script: `python train.py` was shut out."),
+        ("crashed with exit code 1", "could not be compared: in the working tree, crashed with exit code 1."),
+    ],
+)
+def test_a_script_that_hotlap_did_not_come_into(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reason: str, told: str
+) -> None:
+    session = SimpleNamespace(not_watched=SimpleNamespace(reasons=["`python train.py` was shut out"]))
+    monkeypatch.setattr(lap_check, "Session", lambda *_: nullcontext(session))
+    monkeypatch.setattr(lap_check, "_measured", lambda *_: Trial("check", {}, "failed", reason))
+    against: Any = SimpleNamespace(revision=SimpleNamespace(name="main"), plan=None)
+    with pytest.raises(HotlapError) as caught:
+        lap_check.check(Options(["python", "train.py"]), against, 0.05, MACHINE, RunFolder(tmp_path), Silent())
+    assert caught.value.what.endswith(told)
 
 
 @pytest.mark.flaky(reruns=2)  # one launch of each, on whatever machine this is

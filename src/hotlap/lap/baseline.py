@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from hotlap.diagnose.diagnose import TooFewSteps, diagnose
-from hotlap.inject.door import BOOTSTRAP
 from hotlap.inject.run_script import module_of, name_of
 from hotlap.lap.session import MOST_GROWN_S, Session
-from hotlap.records.errors import NOT_ATTACHED, HotlapError
+from hotlap.records.errors import HotlapError, NotAttached
 from hotlap.records.findings import Findings
 from hotlap.records.timeline import attach_errors
 from hotlap.records.trials import NO_FIRST_STEP, OF_BASELINE, Trial
@@ -20,8 +18,6 @@ from hotlap.report import units
 from hotlap.trial.arm import Arm
 from hotlap.trial.budget import Budget
 from hotlap.trial.pauses import find_cycle
-from hotlap.trial.progress import OnProgress, Progress
-from hotlap.trial.shut_out import ShutOut
 from hotlap.trial.single import Outcome, run_until
 
 __all__ = ["Baseline", "Unmeasurable", "check_baseline", "cut_off", "rediagnose", "run_baseline", "script_name"]
@@ -40,8 +36,6 @@ FEWEST_STEPS = 12
 HOPELESS = 1.5
 """Times the seconds there are: where the steps so far say that so many would be needed, no diagnosis is waited for.
 First steps may be slower than those behind them."""
-LOOK_S = 2.0
-"""Between two looks for processes that Hotlap did not come into, while there is no first step."""
 
 
 class Unmeasurable(HotlapError):
@@ -65,7 +59,7 @@ def run_baseline(session: Session, arm: Arm) -> Baseline:
     """
     session.stage = "diagnose"
     options = session.options
-    run = partial(run_until, arm, Budget(first_step_s=options.first_step_s), on_progress=_looking(session, arm))
+    run = partial(run_until, arm, Budget(first_step_s=options.first_step_s), on_progress=session.on_progress)
     outcome = run(steps=options.steps or MIN_STEPS, seconds=max(LEAST_S, options.budget_s * BASELINE_SHARE))
     start_s = outcome.startup_s
     if outcome.status == "enough":
@@ -84,7 +78,7 @@ def run_baseline(session: Session, arm: Arm) -> Baseline:
         crashed = outcome.status == "failed" and NO_FIRST_STEP not in why and arm.exit_code
         errors = attach_errors(arm.spec.timeline_dir)
         if errors and not crashed:  # a script's own crash comes first: it may have been a helper that was shut out
-            raise HotlapError(f"Hotlap could not attach to the script: {errors[0]}.", NOT_ATTACHED)
+            raise NotAttached(errors[0])
         if NO_FIRST_STEP in why:
             raise HotlapError(
                 f"Nothing to diagnose: the script made {why.removeprefix('hang: ')}.",
@@ -149,22 +143,6 @@ def _too_slow(session: Session, steps: int, start_s: float) -> HotlapError:
         f"a diagnosis needs {FEWEST_STEPS}.",
         f"With --budget {needed_s // 60}m there is time for them.",
     )
-
-
-def _looking(session: Session, arm: Arm) -> OnProgress:
-    """Progress that also looks, before the first step, for the script's processes that Hotlap did not come into."""
-    shut_out = ShutOut(BOOTSTRAP, arm.spec.timeline_dir)
-    looked = time.monotonic()
-
-    def told(progress: Progress) -> None:
-        nonlocal looked
-        if not progress.steps and time.monotonic() - looked >= LOOK_S:
-            looked = time.monotonic()
-            for why in shut_out.look(arm.pid):
-                session.listener.line(f"  not watched: {why}")
-        session.on_progress(progress)
-
-    return told
 
 
 def check_baseline(trial: Trial) -> None:

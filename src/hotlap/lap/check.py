@@ -14,10 +14,10 @@ from hotlap.lap.revision import Against, at_revision
 from hotlap.lap.session import Session
 from hotlap.proof.gate import gate, seen_from
 from hotlap.records.check import Check
-from hotlap.records.errors import HotlapError
+from hotlap.records.errors import HotlapError, NotAttached
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
-from hotlap.records.trials import OF_BASELINE, TOO_FEW, Trial
+from hotlap.records.trials import NO_FIRST_STEP, NO_STEP, OF_BASELINE, TOO_FEW, Trial
 from hotlap.trial.arm import Arm
 from hotlap.trial.pauses import Cycle, find_cycle
 
@@ -53,6 +53,9 @@ def check(
         trial = _measured(session, arm)
     interval = trial.interval
     if trial.status != "measured" or interval is None:
+        unseen = NO_FIRST_STEP in trial.reason or NO_STEP in trial.reason
+        if unseen and session.not_watched.reasons:
+            raise NotAttached(session.not_watched.reasons[0])
         quieter = "Try a quieter machine, a larger --budget or a longer script. " if TOO_FEW in trial.reason else ""
         who = f"at {revision.name}, " if trial.reason.startswith(OF_BASELINE) else "in the working tree, "
         raise HotlapError(

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from hotlap.records.errors import NOT_ATTACHED, HotlapError
+from hotlap.records.errors import HotlapError, NotAttached
 from hotlap.records.plan import Plan
 from hotlap.records.seed_proof import ArmRun, SeedRuns, Stop
 from hotlap.records.timeline import attach_errors
@@ -38,7 +38,7 @@ def failed(arms: Mapping[str, Arm], runs: Mapping[str, ArmRun], *, first: bool) 
         if run.steps == 0 and run.reason != "decided":
             errors = attach_errors(arms[label].spec.timeline_dir)
             if errors and not run.exit_code:  # else its own crash comes first
-                raise HotlapError(f"Hotlap could not attach to the script: {errors[0]}.", NOT_ATTACHED)
+                raise NotAttached(errors[0])
             raise HotlapError(
                 f"Nothing to prove: the {_name(label)} made no optimiser step ({run.reason}).",
                 f"Its output is in {arms[label].spec.output}. Does the command work without Hotlap?",

@@ -11,6 +11,7 @@ from pathlib import Path
 from hotlap.inject import door
 from hotlap.inject.host import whereabouts
 from hotlap.lap.awake import awake
+from hotlap.lap.not_watched import NotWatched
 from hotlap.lap.options import Listener, Options
 from hotlap.lever.registry import levers
 from hotlap.machine.scratch import make_scratch, remove_scratch
@@ -60,6 +61,7 @@ class Session:
         """Pauses that come round in the unmodified script."""
         self.one_at_a_time = False
         """Whether two arms do not fit into memory (lap/one_at_a_time)."""
+        self.not_watched = NotWatched(listener.line)
         self.scratch = make_scratch()
         self.layers: Path | None = None
         self.sandbox = self._sandbox() if options.sandbox else None
@@ -208,6 +210,7 @@ class Session:
 
     def on_progress(self, progress: Progress) -> None:
         """Hand a trial's progress to the listener."""
+        self.not_watched.look(self._arms, progress)
         self.listener.update(
             self.stage,
             progress.note,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["EXIT_FAILED", "EXIT_USAGE", "NOT_ATTACHED", "HotlapError", "RecordError"]
+__all__ = ["EXIT_FAILED", "EXIT_USAGE", "HotlapError", "NotAttached", "RecordError"]
 
 EXIT_FAILED = 1
 """Hotlap could not do what was asked."""
 EXIT_USAGE = 2
 """The command line, or a file given on it, is wrong."""
-NOT_ATTACHED = "The text above names what failed; `hotlap doctor` says what this machine lacks."
-"""What to do where the door did not open in the user's script."""
 
 
 class HotlapError(Exception):
@@ -24,6 +22,14 @@ class HotlapError(Exception):
         self.what = what
         self.hint = hint
         self.exit_code = exit_code
+
+
+class NotAttached(HotlapError):
+    """The door did not open in the user's script: ``why`` says what failed, without a full stop."""
+
+    def __init__(self, why: str) -> None:
+        hint = "The text above names what failed; `hotlap doctor` says what this machine lacks."
+        super().__init__(f"Hotlap could not attach to the script: {why}.", hint)
 
 
 class RecordError(HotlapError):

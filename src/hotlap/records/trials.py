@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 __all__ = [
     "NO_FIRST_STEP",
+    "NO_STEP",
     "NO_TIME",
     "OF_BASELINE",
     "OUT_OF_MEMORY",
@@ -26,6 +27,8 @@ TOO_FEW = "of windows counted"
 """What the reason of a trial says that ended with too few of them: the steps were slow, or others had the cores."""
 NO_FIRST_STEP = "no first step within"
 """What the reason says of an arm that was given up before it made a step."""
+NO_STEP = "ended without a step"
+"""What the reason says of a script that came to its own end and had made no step."""
 OUT_OF_MEMORY = "out of memory"
 """What the reason of an end says where an arm found no memory, the host's or the device's."""
 

@@ -16,6 +16,7 @@ import psutil
 
 from hotlap.records.errors import HotlapError
 from hotlap.records.timeline import Timeline, training_timeline
+from hotlap.records.trials import NO_STEP
 from hotlap.trial import reasons, tree
 from hotlap.trial.sandbox import Sandbox, launcher, remove_layers
 from hotlap.trial.tail import FileTail, Tail
@@ -188,7 +189,8 @@ class Arm:
         if code is None:
             why = "no progress"
         elif code == 0:
-            why = f"script ended after {self.steps_done()} steps"
+            steps = self.steps_done()
+            why = f"script ended after {steps} steps" if steps else f"script {NO_STEP}"
         else:
             memory_kill = reasons.oom_kills() > self._kills_before
             sandboxed = self.spec.sandbox is not None

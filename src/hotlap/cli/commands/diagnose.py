@@ -27,7 +27,7 @@ from hotlap.lap.options import Options
 from hotlap.lap.speedup import Outcome, diagnose_in_trial
 from hotlap.machine.facts import read_machine
 from hotlap.records.call import Call
-from hotlap.records.errors import EXIT_FAILED, NOT_ATTACHED, HotlapError
+from hotlap.records.errors import EXIT_FAILED, HotlapError, NotAttached
 from hotlap.records.findings import Findings
 from hotlap.records.machine import Machine
 from hotlap.records.run_folder import RunFolder
@@ -136,7 +136,7 @@ def _findings(folder: RunFolder, machine: Machine, command: list[str], code: int
                 EXIT_FAILED,
             )
         if errors:
-            raise HotlapError(f"Hotlap could not attach to the script: {errors[0]}.", NOT_ATTACHED)
+            raise NotAttached(errors[0])
         raise HotlapError(
             "Nothing to diagnose: the script ended and no optimiser step was seen.",
             "Hotlap watches `optimizer.step()` in any Python process below the command (not with `python -I` or `-E`).",
