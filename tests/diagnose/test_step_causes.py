@@ -184,6 +184,16 @@ def test_optimizer_loop() -> None:
     assert "optimizer-loop" not in causes(adam(0.005, **{"class": "Lion"})), "nobody knows what it takes"
 
 
+def test_the_lines_of_an_optimizer_loop_are_those_that_made_the_optimizers() -> None:
+    builder = TimelineBuilder().steps(60, **{**COMPUTE, "optimizer": 0.005})
+    small, large = ("gan.py", 7, "<module>", ""), ("models.py", 20, "optimizer", "")
+    usual = {"class": "AdamW", "tensors": 60, "foreach": None, "fused": None}
+    builder.setting("optimizer", small, **usual, parameters=1000).setting("optimizer", large, **usual, parameters=2000)
+    found = causes(builder)["optimizer-loop"]
+    assert [(w.file.rpartition("/")[2], w.line) for w in found.where] == [("models.py", 20), ("gan.py", 7)]
+    assert "models.py:20" in found.advice
+
+
 def test_a_phase_is_shared_out_by_what_its_optimizers_update() -> None:
     def phase_of(**other: object) -> float:
         builder = TimelineBuilder().steps(60, **{**COMPUTE, "optimizer": 0.005})

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from hotlap.diagnose.notes import CAME_ONCE
 from hotlap.lap import prove as module
 from hotlap.lap import repeats as repeats_module
 from hotlap.lap.launches import Launches
@@ -57,6 +58,16 @@ def test_a_plan_that_is_faster_than_the_roof_raises_it() -> None:
     assert known.throughput.samples_per_s is not None
     assert raised.samples_per_s == pytest.approx(known.throughput.samples_per_s * 1.8)
     assert _over_all(known, None, None, 1.2).roof == known.roof, "it is below it"
+
+
+def test_what_has_a_cadence_by_now_is_no_longer_told_as_seen_once() -> None:
+    once = [f"One {what} of 2 s {CAME_ONCE} in 40 steps: …" for what in ("validation", "checkpoint")]
+    longer = once[1].replace("40", "900")
+    first = replace(findings_of("unfused"), notes=["Only 40 steady steps were seen.", *once])
+    fresh = replace(findings_of("unfused", "validation-cadence"), notes=[longer, "another"])
+    found = _over_all(first, fresh, None, 1.0)
+    assert {f.cause for f in found.findings} == {"unfused", "validation-cadence"}
+    assert found.notes == ["Only 40 steady steps were seen.", longer]
 
 
 class Again:

@@ -160,6 +160,20 @@ def test_each_branch_gets_the_keyword_that_its_optimizer_takes() -> None:
     assert done.after == done.before and "Rprop is not known to take fused" in done.by_hand[0].text
 
 
+def test_an_optimizer_gets_its_keyword_on_the_line_that_makes_it() -> None:
+    def edit(line: int) -> Edit:
+        return Edit("set_keyword", "s.py", line, target="optimizer", keywords={"fused": True})
+
+    assert text(apply(BRANCHES, edit(4))) == BRANCHES.replace("Adam(ps)", "Adam(ps, fused=True)"), "the branch that ran"
+    handed_out = "import torch\ndef made(ps):\n    return torch.optim.AdamW(\n        ps,\n        lr=0.1,\n    )\n"
+    assert text(apply(handed_out, edit(3))) == handed_out.replace("lr=0.1,", "lr=0.1,\n        fused=True,")
+    starred = "import torch\ndef made(ps, **more):\n    return torch.optim.AdamW(ps, **more)\n"
+    done = apply(starred, edit(3))
+    assert done.after == done.before and "arguments from * or **" in done.by_hand[0].text
+    done = apply(BRANCHES, edit(8))
+    assert done.after == done.before and "RMSprop is not known to take fused" in done.by_hand[0].text
+
+
 @pytest.mark.parametrize("head", ["if a:\n    pass\nelse:", "try:\n    pass\nexcept E:", "try:\n    pass\nfinally:"])
 def test_a_compound_statement_is_its_head_alone(head: str) -> None:
     edit = Edit("set_keyword", "s.py", 1, target="DataLoader", keywords={"num_workers": 2})

@@ -247,6 +247,43 @@ except RuntimeError as error:
     assert row.value["torch"] == 3 and text_at(timeline, row.frame) == "torch.set_num_threads(threads)"
 
 
+def test_the_line_that_made_each_optimizer(watched: Any) -> None:
+    timeline, out = watched(
+        """
+import copy, inspect
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+    def optimizer(self):
+        return torch.optim.AdamW(
+            self.layer.parameters(),
+            lr=0.1,
+        )
+class Own(torch.optim.SGD):
+    pass
+print(inspect.signature(torch.optim.Optimizer.__init__))
+try:
+    torch.optim.SGD([], lr=0.1)
+except ValueError as error:
+    print(error, error.__traceback__.tb_next.tb_frame.f_code.co_name, error.__traceback__.tb_next.tb_next.tb_next)
+net = Net()
+first = net.optimizer()
+second = Own(net.parameters(), lr=0.1)
+copied = copy.deepcopy(second)
+copied.param_groups[0]["params"] = list(net.parameters())
+for i in range(10):
+    for each in first, second, copied:
+        each.zero_grad(); net.layer(torch.randn(8, 4)).sum().backward(); each.step()
+"""
+    )
+    signature, refused = out.splitlines()
+    assert signature.startswith("(self, params:") and refused == "optimizer got an empty parameter list __init__ None"
+    rows = settings(timeline, "optimizer")
+    lines = [text_at(timeline, row.frame) for row in rows]
+    assert lines == ["return torch.optim.AdamW(", "second = Own(net.parameters(), lr=0.1)", None]
+
+
 def test_no_tool(watched: Any) -> None:
     quiet, _ = watched(LOOP + "for i in range(10): step()\n")
     assert not settings(quiet, "tracing")

@@ -12,7 +12,10 @@ from hotlap.diagnose.view import View
 from hotlap.diagnose.worker_notes import worker_notes
 from hotlap.records.sizes import size_text
 
-__all__ = ["make_notes"]
+__all__ = ["CAME_ONCE", "make_notes"]
+
+CAME_ONCE = "came right after the first step, and none again"
+"""What a note says of a validation or checkpoint that has no cadence yet: a longer look may know better."""
 
 _TICK_PART = 0.0005
 """Of a run's age so far: what lies between two ticks then (probe/memory.py)."""
@@ -71,8 +74,8 @@ def _came_once(view: View) -> list[str]:
     """What came right after the first step alone: in no figure, since nobody knows how often it comes."""
     found = {"validation": view.times.validation, "checkpoint": view.times.checkpoint}
     return [
-        f"One {what} of {work.each_s:.3g} s came right after the first step, and none again in {view.timeline.n_steps} "
-        "steps: how often it comes is not known, and it is in no figure."
+        f"One {what} of {work.each_s:.3g} s {CAME_ONCE} in {view.timeline.n_steps} steps: how often it comes is not "
+        "known, and it is in no figure."
         for what, work in found.items()
         if work.count == 1 and work.every is None
     ]

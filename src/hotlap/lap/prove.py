@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hotlap.diagnose.notes import CAME_ONCE
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, rediagnose
 from hotlap.lap.caches import REPLAY_BATCHES, warm_steps
@@ -164,7 +165,9 @@ def _over_all(first: Findings, fresh: Findings | None, roof: Roof | None, ratio:
     if fresh is not None:
         known = {f.cause for f in first.findings}
         late = [f for f in fresh.findings if f.cause not in known and f.cause not in ("drift", "nothing-to-gain")]
-        findings = _merged(first, late)
+        notes = [note for note in first.notes if CAME_ONCE not in note]
+        notes += [note for note in fresh.notes if CAME_ONCE in note]
+        findings = replace(_merged(first, late), notes=notes)
     if roof is None and (first.roof is None or first.roof.share * ratio <= 1.0):
         return findings
     if roof is None:  # a numeric lever that the roof did not have took the plan above it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from hotlap.patch.beside import refuse_beside
@@ -45,7 +45,8 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
 
 
 def _optimizers(source: Source, edit: Edit) -> list[cst.Call]:
-    """The calls that make the optimizer, in each branch that does, as far as torch's of that kind takes the keyword."""
+    """The calls that make the optimizer, as far as torch's of that kind takes the keyword: those on the line, else, for
+    one that is stepped there, those of each branch that makes it."""
     import libcst as cst
 
     known = full_names(source)
@@ -53,21 +54,34 @@ def _optimizers(source: Source, edit: Edit) -> list[cst.Call]:
     takes = FUSED if "fused" in edit.keywords else OPTIMIZERS
     found: list[cst.Call] = []
     others: list[str] = []
-    for name, statement in making(source, edit.line, "optimizer"):
-        for call in source.inside(statement, cst.Call):
-            full = full_name(call, known)
-            last, own = full.rpartition(".")[2], source.statement_of(call)
-            if last not in OPTIMIZERS or own is None or (assigned(own) or [""])[0] != name:
-                continue
-            other = full.rpartition(".")[0] and full != dotted(call.func)  # imported
-            of_torch = full.startswith("torch.") or not (other or full in own_classes)
-            if last in takes and of_torch:
-                found.append(call)
-            else:
-                others.append(full)
+    for call in _making_calls(source, edit.line, known):
+        full = full_name(call, known)
+        other = full.rpartition(".")[0] and full != dotted(call.func)  # imported
+        of_torch = full.startswith("torch.") or not (other or full in own_classes)
+        if full.rpartition(".")[2] in takes and of_torch:
+            found.append(call)
+        else:
+            others.append(full)
     if others and not found:
         raise Unwritable(f"{others[0]} is not known to take {', '.join(edit.keywords)}")
     return found
+
+
+def _making_calls(source: Source, line: int, known: dict[str, str]) -> list[cst.Call]:
+    """Calls of what is called like an optimizer, on that line or where the one that is stepped there gets its name."""
+    import libcst as cst
+
+    def optimizers(calls: Iterable[cst.Call]) -> list[cst.Call]:
+        return [call for call in calls if full_name(call, known).rpartition(".")[2] in OPTIMIZERS]
+
+    if there := optimizers(source.calls(source.statement(line))):
+        return there
+    return [
+        call
+        for name, statement in making(source, line, "optimizer")
+        for call in optimizers(source.inside(statement, cst.Call))
+        if (own := source.statement_of(call)) is not None and (assigned(own) or [""])[0] == name
+    ]
 
 
 def _ends(call: cst.Call, name: str) -> bool:

@@ -7,11 +7,12 @@ import os
 import sys
 from typing import Any
 
-from hotlap.probe import switch_lines
+from hotlap.probe import optimizer_lines, switch_lines
 from hotlap.probe.context import Context
 from hotlap.probe.forward import Forwards
 from hotlap.probe.loader import LoaderInfo
 from hotlap.probe.model_facts import model_facts
+from hotlap.probe.optimizer_lines import OptimizerLines
 from hotlap.probe.own_frames import strip
 from hotlap.probe.switch_lines import SwitchLines
 from hotlap.records.rows import Setting
@@ -22,9 +23,10 @@ __all__ = ["Settings", "install"]
 class Settings:
     """What was said last, so that only changes are said again."""
 
-    def __init__(self, ctx: Context, forwards: Forwards, lines: SwitchLines) -> None:
+    def __init__(self, ctx: Context, forwards: Forwards, lines: SwitchLines, made: OptimizerLines) -> None:
         self.ctx = ctx
         self.lines = lines
+        self.made = made
         self.rec = ctx.rec
         self.forwards = forwards
         self.anomaly_frame: int | None = None
@@ -59,7 +61,7 @@ class Settings:
             "capturable": first.get("capturable"),
             "parameters": parameters,
         }
-        self.say("optimizer", value, None, str(id(optimizer)))
+        self.say("optimizer", value, self.made.of(optimizer), str(id(optimizer)))
         self.framework()
         self.threads()
 
@@ -139,8 +141,9 @@ class Settings:
 
 
 def install(ctx: Context, forwards: Forwards) -> Settings:
-    """Replace the switches of anomaly detection (for the line that used them) and ``autocast.__enter__``."""
-    found = Settings(ctx, forwards, switch_lines.install(ctx))
+    """Replace the switches of anomaly detection (for the line that used them) and ``autocast.__enter__``, and note the
+    lines that make optimizers and profilers."""
+    found = Settings(ctx, forwards, switch_lines.install(ctx), optimizer_lines.install(ctx))
     rec = ctx.rec
     for name in ("set_detect_anomaly", "detect_anomaly"):
         owner = getattr(ctx.torch.autograd, name)

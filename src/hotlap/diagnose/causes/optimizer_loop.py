@@ -56,9 +56,11 @@ def find(view: View) -> Finding | None:
         return None
     prior = view.policy.optimizer_prior
     seconds = view.seconds("optimizer") * prior * _part(looping, rows)
-    row = max(looping, key=lambda each: each.value.get("parameters") or 0)
-    where = view.setting_where(row) or view.stacks.phase("optimizer").lines(1)
+    largest_first = sorted(looping, key=lambda each: -(each.value.get("parameters") or 0))
+    made = [place for each in largest_first for place in view.setting_where(each)]
+    where = list(dict.fromkeys(made)) or view.stacks.phase("optimizer").lines(1)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
+    row = largest_first[0]
     name, tensors = row.value["class"], row.value.get("tensors")
     large = "" if _many(row.value, view) else f" of {row.value['parameters']:,} parameters"
     evidence = {

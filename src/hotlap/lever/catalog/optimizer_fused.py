@@ -133,6 +133,7 @@ def _supported(optimizer: Optimizer, impl: str) -> bool:
 
 
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
-    """A keyword of the optimizer."""
-    where = place(*finding.where)
-    return [Edit("set_keyword", where.file, where.line, target="optimizer", keywords={setting["impl"]: True})]
+    """A keyword of each optimizer."""
+    keywords = {setting["impl"]: True}
+    places = [place(where) for where in finding.where] or [place()]
+    return [Edit("set_keyword", p.file, p.line, target="optimizer", keywords=dict(keywords)) for p in places]
