@@ -13,7 +13,7 @@ from lap_support import Session
 from hotlap.lap import incumbent, try_lever, without
 from hotlap.lap import search as module
 from hotlap.lap.caches import HERE, loaded_here, relieved, ways
-from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search
+from hotlap.lap.incumbent import EMPTY_HANDED_UNTIL, SEARCH_UNTIL, Search, load_here
 from hotlap.lap.search import search
 from hotlap.lever.contract import Gain
 from hotlap.plan.match import Candidate
@@ -313,6 +313,16 @@ def test_a_cache_that_does_not_pay_beside_workers_may_in_their_place(monkeypatch
     given_way, here, cache = state.results
     assert not given_way.kept and "cache-decode in its place is 1.50x as fast" in given_way.reason
     assert here.kept and here.measured is None and cache.kept and cache.cumulative == pytest.approx(1.5**2)
+
+
+def test_workers_that_are_taken_away_have_one_result() -> None:
+    tried = replace(HERE)
+    assert tried == HERE
+    state = Search(cast(Any, "baseline"), findings_of("augment"))
+    load_here(state, [tried], "it paid")
+    assert not state.results, "the trial's own result tells it"
+    load_here(state, [HERE, Move("cache-sample", {}, "bits")], "it paid")
+    assert [(result.id, result.measured) for result in state.results] == [("loader-workers", None)]
 
 
 @pytest.mark.parametrize("said", [{"skip": ("loader-workers",)}, {"held": frozenset({"cache-decode"})}], ids=str)

@@ -105,11 +105,11 @@ def is_here(state: Search, moves: Sequence[Move], arm: Arm) -> bool:
 
 def load_here(state: Search, moves: Sequence[Move], why: str) -> None:
     """Samples are no longer loaded beside the step, if ``moves`` say so: what did that leaves the plan, ``why``; and
-    where it was the script's own, its workers are taken away."""
+    where it was the script's own, its workers are taken away, unless that is what was tried: it has its own result."""
     for move in state.moves:
         if move not in moves and not any(move.lever == m.lever for m in moves if m is not HERE):
             give_way(state, move, why)
-    if HERE in moves and HERE not in state.moves:
+    if any(move is HERE for move in moves) and HERE not in state.moves:
         reason = "loaded by the training itself: not measured alone"
         state.results.append(LeverResult(HERE.lever, HERE.setting, HERE.preserves, None, None, True, reason))
 
