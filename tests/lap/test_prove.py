@@ -12,7 +12,7 @@ from hotlap.diagnose.notes import CAME_ONCE
 from hotlap.lap import prove as module
 from hotlap.lap import repeats as repeats_module
 from hotlap.lap.launches import Launches
-from hotlap.lap.prove import _judged, _over_all, _roof_again, _share_of_roof
+from hotlap.lap.prove import _judged, _over_all, _replay_for_caches_alone, _roof_again, _share_of_roof
 from hotlap.lap.repeats import Repeats
 from hotlap.records.findings import Roof
 from hotlap.records.plan import Move
@@ -68,6 +68,16 @@ def test_what_has_a_cadence_by_now_is_no_longer_told_as_seen_once() -> None:
     found = _over_all(first, fresh, None, 1.0)
     assert {f.cause for f in found.findings} == {"unfused", "validation-cadence"}
     assert found.notes == ["Only 40 steady steps were seen.", longer]
+
+
+@pytest.mark.parametrize(("lever", "replayed"), [("allocator", False), ("cache-decode", True)])
+def test_batches_are_repeated_in_the_proof_for_a_cache_alone(lever: str, replayed: bool) -> None:
+    moves, made, ended = [Move(lever, {}, "bits")], list[Any](), list[str]()
+    session: Any = SimpleNamespace(discard=ended.append, arm=lambda name, moves: made.append(moves) or name)
+    state: Any = SimpleNamespace(moves=moves, replayed=True, incumbent="searched")
+    _replay_for_caches_alone(session, state)
+    assert state.replayed is replayed and state.incumbent == ("searched" if replayed else "plan")
+    assert (made, ended) == (([], []) if replayed else ([moves], ["searched"]))
 
 
 class Again:

@@ -15,6 +15,7 @@ __all__ = [
     "FEEDERS",
     "HERE",
     "REPLAY_BATCHES",
+    "holds_cache",
     "is_of_samples",
     "loaded_here",
     "may_take_workers",
@@ -102,13 +103,18 @@ def warm_steps(moves: Sequence[Move], findings: Findings) -> int:
     that is colder than the plan so far looks slower than it is.
     """
     epoch_steps = _epoch_steps(findings)
-    if not any(_is_cache(move.lever) for move in moves):
+    if not holds_cache(moves):
         return 0
     epoch_s = epoch_steps * findings.throughput.step_s
     if epoch_s > LONG_EPOCH_S:
         return 0
     most = MOST_TEACHER_EPOCHS if any(move.lever == TEACHER for move in moves) else MOST_EPOCHS
     return max(LEAST_EPOCHS, min(most, int(LONG_EPOCH_S / epoch_s) if epoch_s else most)) * epoch_steps
+
+
+def holds_cache(moves: Sequence[Move]) -> bool:
+    """Whether anything in the plan has to be warm before it pays."""
+    return any(_is_cache(move.lever) for move in moves)
 
 
 def is_of_samples(lever: str) -> bool:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from hotlap.lap.baseline import Baseline
-from hotlap.lap.caches import REPLAY_BATCHES
+from hotlap.lap.caches import REPLAY_BATCHES, holds_cache
 from hotlap.lap.incumbent import Search
 from hotlap.lap.session import Session
 from hotlap.proof.curves import numbers
@@ -53,7 +53,7 @@ def fall_back(session: Session, baseline: Baseline, state: Search) -> Move | Non
     if move is None:
         return None
     state.moves = [m for m in state.moves if m is not move]
-    state.replayed = state.replayed and any(m.lever.startswith("cache-") for m in state.moves)
+    state.replayed = state.replayed and holds_cache(state.moves)
     for number, result in enumerate(state.results):
         if result.kept and (result.id, result.setting) == (move.lever, move.setting):
             why = f"{result.reason}: the loss was worse with it in the proof, put back"

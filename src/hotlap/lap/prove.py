@@ -7,7 +7,7 @@ from dataclasses import replace
 from hotlap.diagnose.notes import CAME_ONCE
 from hotlap.diagnose.roofline import with_roof
 from hotlap.lap.baseline import Baseline, rediagnose
-from hotlap.lap.caches import REPLAY_BATCHES, warm_steps
+from hotlap.lap.caches import REPLAY_BATCHES, holds_cache, warm_steps
 from hotlap.lap.incumbent import Search
 from hotlap.lap.launches import Launches
 from hotlap.lap.measure import Question, measure
@@ -40,6 +40,7 @@ def final_proof(session: Session, baseline: Baseline, state: Search) -> tuple[Pr
     Also gives the findings of the unmodified script over all that it has run by now, the roof included.
     """
     session.stage = f"proof: launch 1 of {session.options.seeds}"
+    _replay_for_caches_alone(session, state)
     knobs = any(move.is_knob for move in state.moves)
     warm = 0 if state.replayed else warm_steps(state.moves, state.findings)
     question = Question("proof", FIRST_S, whole=True, warm_steps=warm, per_sample=knobs)
@@ -80,6 +81,13 @@ def _judged(session: Session, state: Search, launches: Launches, repeats: Repeat
     repeats.differs(session, seed, curve[: at + 1], again, Budget(first_step_s=session.options.first_step_s))
     proof = prove(trial, state.moves, base, plan, margin, repeats.known, repeats.uncertain)
     return replace(proof, notes=[*proof.notes, repeats.note] if repeats.note else proof.notes)
+
+
+def _replay_for_caches_alone(session: Session, state: Search) -> None:
+    """Start the plan on whole epochs where the cache that its batches were repeated for was not kept."""
+    if state.replayed and not holds_cache(state.moves):
+        session.discard(state.incumbent)
+        state.incumbent, state.replayed = session.arm("plan", moves=state.moves), False
 
 
 def _replay(state: Search) -> int:
