@@ -56,6 +56,11 @@ def test_the_line_is_told_the_function_for_batches(function: str, text: str, wan
     assert callable(getattr(augment, wanted))
 
 
+def test_a_comment_says_nothing_of_what_the_line_does() -> None:
+    advice = said("__getitem__", "y = torch.tensor(digits[1:])  # the next token; flipped later")
+    assert "works on one sample at a time; do it to whole batches" in advice
+
+
 def test_every_function_that_is_named_is_there() -> None:
     assert {name for _, name in augment_batched._DOES} | {"crop_sound"} == set(augment.__all__)
 

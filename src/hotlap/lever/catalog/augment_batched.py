@@ -65,7 +65,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
 
 
 def _advice(where: Where) -> str:
-    words = f"{where.function} {where.text}"
+    words = f"{where.function} {where.text.partition('#')[0]}"  # comments speak of other things
     function = _function(words)
     if function is None and _TEXT.search(words):
         return (
