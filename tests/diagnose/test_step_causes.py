@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from diagnose_scripts import COMPUTE, LOADER, causes, healthy
@@ -12,9 +13,11 @@ from hotlap.diagnose.notes import make_notes
 from hotlap.diagnose.policy import DEFAULT
 from hotlap.diagnose.surroundings import Around
 from hotlap.diagnose.view import look
+from hotlap.lever.catalog import threads
 from hotlap.records.findings import Finding, Findings
 from hotlap.records.machine import Accelerator
 from hotlap.records.rows import Tick
+from hotlap.testing.lever_kit import findings_of
 from hotlap.testing.timelines import TimelineBuilder, UserLine, cpu_machine
 
 MAIN = ("train.py", 95, "main", "evaluate(model)")
@@ -310,6 +313,30 @@ def test_thread_contention() -> None:
     assert "thread-contention" not in causes(fought(0.004, 0.008), cpu_machine(2)), "one thread would be no faster"
     waited = causes(fought(0.01, data_wait=0.012), cpu_machine(2))
     assert "thread-contention" not in waited and "augment" in waited, "it is loading that takes the cores"
+
+
+def _threads_to_try(finding: Finding, cores: int) -> list[dict[str, Any]]:
+    findings = findings_of("thread-contention")
+    findings = replace(findings, step_model=replace(findings.step_model, torch_threads=8, workers=0, cores=cores))
+    found = threads.settings(finding, findings, cpu_machine(cores))
+    assert isinstance(found, list)
+    return found
+
+
+def test_processes_that_train_together_have_threads_together() -> None:
+    def beside(processes: int, threads: int, cores: int) -> Finding | None:
+        builder = healthy().setting("threads", torch=threads, cores=cores)
+        builder.build().beside = processes - 1
+        return causes(builder, cpu_machine(cores)).get("thread-contention")
+
+    found = beside(2, 2, 2)
+    assert found is not None and found.detail == "4.0 busy threads on 2 cores" and found.evidence["processes"] == 2
+    assert found.advice.startswith("Call torch.set_num_threads(1): 2 processes that train, each of 2 torch threads")
+    assert [setting["torch_threads"] for setting in _threads_to_try(found, 2)] == [1, 1]
+    assert beside(2, 1, 2) is None and beside(2, 4, 8) is None and beside(1, 2, 2) is None
+    found = beside(4, 8, 8)
+    assert found is not None and "set_num_threads(2)" in found.advice
+    assert _threads_to_try(found, 8)[0] == {"torch_threads": 2, "passive": False}
 
 
 def test_growing_step_names_phase_and_line() -> None:

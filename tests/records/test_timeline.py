@@ -108,3 +108,19 @@ def test_the_process_that_trained_is_found_with_its_workers(tmp_path: Path) -> N
     assert best is not None and best.header.pid == 12
     assert [w.header.pid for w in best.workers] == [20]
     assert training_timeline(tmp_path / "nowhere") is None
+
+
+def test_processes_that_train_at_the_same_time_are_counted(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", header(pid=10), *[step(i) for i in range(9)])
+    write(tmp_path / "b.jsonl", header(pid=11), *[step(i) for i in range(3, 6)])
+    write(tmp_path / "c.jsonl", header(pid=12), *[step(i) for i in range(20, 24)])
+    write(tmp_path / "d.jsonl", header(pid=13))
+    best = training_timeline(tmp_path)
+    assert best is not None and best.header.pid == 12 and best.beside == 0, "it trains by itself, after the others"
+    write(tmp_path / "c.jsonl", header(pid=12))
+    best = training_timeline(tmp_path)
+    assert best is not None and best.header.pid == 10 and best.beside == 1
+    write(tmp_path / "a.jsonl", header(pid=10, world=2), *[step(i) for i in range(9)])
+    write(tmp_path / "b.jsonl", header(pid=11, world=2, rank=1), *[step(i) for i in range(3, 6)])
+    best = training_timeline(tmp_path)
+    assert best is not None and len(best.ranks) == 1 and best.beside == 0, "a rank"

@@ -66,6 +66,8 @@ class Timeline:
     workers: list[Timeline] = field(default_factory=list)
     ranks: list[Timeline] = field(default_factory=list)
     """The other ranks of the same training, by rank, each with its own workers."""
+    beside: int = 0
+    """Other processes of the same command that trained at the same time and are no ranks of this training."""
     source: dict[str, str] = field(default_factory=dict)
     """Text of the user's lines, by ``file:line``; filled by trial, so that diagnosis stays pure."""
     kept: dict[str, int] = field(default_factory=dict)
@@ -163,7 +165,14 @@ def trainer_of(found: list[Timeline]) -> Timeline | None:
         timeline.workers = [w for w in found if w.header.role == "worker" and w.header.ppid == timeline.header.pid]
     if best.header.world > 1:
         best.ranks = [by_rank[rank] for rank in sorted(by_rank) if by_rank[rank] is not best]
+    known = [best, *best.ranks]
+    best.beside = sum(_overlap(best, t) for t in trainers if not any(t is one for one in known))
     return best
+
+
+def _overlap(one: Timeline, other: Timeline) -> bool:
+    """Whether both trained at some time; the clock is the machine's."""
+    return one.step[0].t < other.step[-1].t and other.step[0].t < one.step[-1].t
 
 
 def _made(timeline: Timeline) -> int:

@@ -1,4 +1,4 @@
-"""thread-contention: threads and workers fight for the cores."""
+"""thread-contention: threads, workers and training processes fight for the cores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def _by_fewer_threads(compute_s: float, loading: Loading, threads: int, keep: in
 def find(view: View) -> Finding | None:
     """More busy threads than cores, and a sign that they wait for each other; CPU trainings only.
 
-    Either torch has more threads than there are cores, or its threads take them all while workers load, and the
-    workers are off the CPU without reading. Named are the line that set the threads, if one did (torch's own choice has
-    none), and the loader with its workers.
+    Either torch has more threads than there are cores, in all processes that train together, or its threads take them
+    all while workers load, and the workers are off the CPU without reading. Named are the line that set the threads, if
+    one did (torch's own choice has none), and the loader with its workers; of several processes else what they compute.
     """
     if view.on_device:
         return None
-    cores = max(1, view.machine.cores)
+    processes = 1 + len(view.timeline.ranks) + view.timeline.beside
+    cores = max(1.0, view.machine.cores / processes)
     threads = view.torch_threads
     loading = view.loading
     busy = loading.busy_workers if loading else 0.0
@@ -37,22 +38,26 @@ def find(view: View) -> Finding | None:
     too_many = threads > cores
     if demand <= view.policy.contention_frac * cores or not (too_many or (starved and threads >= cores)):
         return None
-    keep = max(1, cores - round(busy)) if busy else cores
+    keep = max(1, int(cores) - round(busy))
     seconds = view.compute_s * (1.0 - cores / demand)
     if loading is not None and not too_many:
         if keep >= threads or view.share(view.times.wait_s) >= view.policy.min_data_wait_share:
             return None  # nothing to set; or loading itself is too slow, and what it does has names of its own
         seconds = min(seconds, _by_fewer_threads(view.compute_s, loading, threads, keep))
     evidence = {
-        "torch_threads": threads, "busy_workers": busy, "cores": cores, "workers": view.workers,
+        "torch_threads": threads, "busy_workers": busy, "cores": view.machine.cores, "workers": view.workers,
+        "processes": processes,
         "workers_off_cpu_frac": loading.wait_frac if loading else None, "basis": "prior",
     }  # fmt: skip
     set_at = next((found for row in reversed(view.setting_rows("threads")) if (found := view.setting_where(row))), [])
     set_at = set_at or view.option_where(CAUSE)
     made = view.loader_where() if busy else []
     where = set_at + made if too_many else made + set_at
+    where = where or (view.forward_where() if processes > 1 else [])
+    each = f"{processes} processes that train, each of " if processes > 1 else ""
+    all_cores = f"{view.machine.cores} cores"
     return view.finding(
-        CAUSE, seconds, f"Call torch.set_num_threads({keep}): {threads} torch threads and {view.workers} workers share "
-        f"{cores} cores.", where, detail=f"{demand:.1f} busy threads on {cores} cores", phase="forward",
+        CAUSE, seconds, f"Call torch.set_num_threads({keep}): {each}{threads} torch threads and {view.workers} workers "
+        f"share {all_cores}.", where, detail=f"{processes * demand:.1f} busy threads on {all_cores}", phase="forward",
         evidence=evidence,
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """Give compute the threads that are left over by everything else, and let waiting threads sleep.
 
-Evidence: Torch's threads and the loader's workers together exceed the cores, and the step is slower for it.
+Evidence: Torch's threads and the loader's workers together exceed the cores, in all processes of the command that train
+at the same time, and the step is slower for it.
 
 Gain: OpenMP threads spin while they wait for each other. Where workers want the same cores, a spinning thread holds the
 core that a worker needs, and one thread that is held up makes all others wait, so that fewer threads, or threads that
@@ -52,7 +53,7 @@ def evidence(findings: Findings) -> Finding | None:
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
     """The cores that workers leave; then as many as now, but waiting passively; then one."""
     model = findings.step_model
-    cores = max(machine.cores // max(findings.script.world_size, 1), 1)
+    cores = max(machine.cores // max(findings.script.world_size, _processes(finding)), 1)
     left = max(cores - model.workers, 1)
     now = max(model.torch_threads, 1)
     found: list[Setting] = []
@@ -67,9 +68,15 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
     """Up to what the finding says; less when threads and workers still exceed the cores, and hardly less where torch's
     own threads did."""
     model = findings.step_model
-    crowded = setting["torch_threads"] + model.workers > model.cores
+    together = _processes(finding)
+    crowded = together * setting["torch_threads"] + model.workers > model.cores
     most = finding.seconds_per_step * (0.6 if crowded and not setting["passive"] else 1.0)
-    return bounded(findings, 0.8 * most if model.torch_threads > model.cores else 0.0, most, "modelled")
+    return bounded(findings, 0.8 * most if together * model.torch_threads > model.cores else 0.0, most, "modelled")
+
+
+def _processes(finding: Finding) -> int:
+    """Processes of the command that train at the same time, each with threads of its own."""
+    return int(finding.evidence.get("processes") or 1)
 
 
 def check(setting: Setting, machine: Machine) -> str | None:
