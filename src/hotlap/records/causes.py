@@ -59,7 +59,7 @@ CAUSES: dict[str, str] = {
     "empty-cache": "The script empties the device's memory cache inside the loop.",
     "device-allocations": "The device's allocator asks the driver for memory in the midst of training.",
     "profiler-left-on": "A profiler or tracer of Python's was left on.",
-    "thread-contention": "Threads and workers fight for the cores.",
+    "thread-contention": "Threads, workers and training processes fight for the cores.",
     "growing-step": "Steps get slower as the run goes on.",
     "metrics-history": "Metrics are computed anew over a history that grows.",
     "memory-leak": "Tensors are kept from step to step with the graph behind them.",
