@@ -18,10 +18,17 @@ print(kernel.ready(wait=True), kernel.state())
 """
 
 
-def run(home: Path, **env: str) -> list[str]:
+SLOWLY = """
+import tempfile, time
+cleanup = tempfile.TemporaryDirectory.cleanup
+tempfile.TemporaryDirectory.cleanup = lambda folder: time.sleep(0.5) or cleanup(folder)
+"""
+
+
+def run(home: Path, script: str = RUN, **env: str) -> list[str]:
     found = {"XDG_CACHE_HOME": str(home), "PYTHONPATH": ":".join(p for p in sys.path if p), **env}
     done = subprocess.run(
-        [sys.executable, "-c", RUN], env=found, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", script], env=found, capture_output=True, text=True, timeout=60, check=True
     )
     return done.stdout.splitlines()
 
@@ -40,7 +47,7 @@ def test_without_a_compiler_or_switched_off(tmp_path: Path) -> None:
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho 'no such flag' >&2\nexit 1\n")
     broken.chmod(0o755)
-    assert run(tmp_path, PATH=str(tmp_path))[1] == f"False {broken} failed: no such flag"
+    assert run(tmp_path, SLOWLY + RUN, PATH=str(tmp_path))[1] == f"False {broken} failed: no such flag"
     (tmp_path / "hotlap").rmdir()
     (tmp_path / "hotlap").write_text("a file where the folder should be")
     assert "cannot be compiled" in run(tmp_path, PATH=str(tmp_path))[1]

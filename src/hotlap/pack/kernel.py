@@ -120,11 +120,12 @@ def _compile() -> None:
             made = Path(folder, "fused.so")
             done = subprocess.run([compiler, *_FLAGS, "-o", str(made), *map(str, _SOURCES)], stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, timeout=_TIME_LIMIT_S, check=False)  # fmt: skip
-            if done.returncode:
-                _state = f"{compiler} failed: {(done.stderr.strip().splitlines() or ['no message'])[0]}"
-                return
-            os.replace(made, _path())
-        _open()
+            if done.returncode == 0:
+                os.replace(made, _path())
+        if done.returncode:  # said when the folder is gone: who waits for it may end the process then
+            _state = f"{compiler} failed: {(done.stderr.strip().splitlines() or ['no message'])[0]}"
+        else:
+            _open()
     except (OSError, subprocess.TimeoutExpired) as err:
         _state = f"cannot be compiled: {err}"
 
