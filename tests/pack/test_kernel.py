@@ -21,7 +21,11 @@ print(kernel.ready(wait=True), kernel.state())
 SLOWLY = """
 import tempfile, time
 cleanup = tempfile.TemporaryDirectory.cleanup
-tempfile.TemporaryDirectory.cleanup = lambda folder: time.sleep(0.5) or cleanup(folder)
+tempfile.TemporaryDirectory.cleanup = lambda folder: time.sleep(1) or cleanup(folder)
+from hotlap.pack import kernel
+kernel.ready()
+time.sleep(0.5)
+print(kernel.ready(wait=True), kernel.state())
 """
 
 
@@ -47,7 +51,7 @@ def test_without_a_compiler_or_switched_off(tmp_path: Path) -> None:
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho 'no such flag' >&2\nexit 1\n")
     broken.chmod(0o755)
-    assert run(tmp_path, SLOWLY + RUN, PATH=str(tmp_path))[1] == f"False {broken} failed: no such flag"
+    assert run(tmp_path, SLOWLY, PATH=str(tmp_path))[0] == f"False {broken} failed: no such flag"
     (tmp_path / "hotlap").rmdir()
     (tmp_path / "hotlap").write_text("a file where the folder should be")
     assert "cannot be compiled" in run(tmp_path, PATH=str(tmp_path))[1]
