@@ -19,9 +19,9 @@ print(kernel.ready(wait=True), kernel.state())
 
 
 SLOWLY = """
-import tempfile, time
-cleanup = tempfile.TemporaryDirectory.cleanup
-tempfile.TemporaryDirectory.cleanup = lambda folder: time.sleep(1) or cleanup(folder)
+import shutil, time
+remove = shutil.rmtree
+shutil.rmtree = lambda *given, **more: time.sleep(1) or remove(*given, **more)
 from hotlap.pack import kernel
 kernel.ready()
 time.sleep(0.5)
