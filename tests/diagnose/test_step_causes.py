@@ -195,6 +195,9 @@ def test_the_lines_of_an_optimizer_loop_are_those_that_made_the_optimizers() -> 
     found = causes(builder)["optimizer-loop"]
     assert [(w.file.rpartition("/")[2], w.line) for w in found.where] == [("models.py", 20), ("gan.py", 7)]
     assert "models.py:20" in found.advice
+    builder.setting("optimizer", ("gan.py", 8, "<module>", ""), **usual, parameters=1000)
+    lines = [where.line for where in causes(builder)["optimizer-loop"].where]
+    assert lines == [20, 7, 8], "two of the same size have a line each"
 
 
 def test_a_phase_is_shared_out_by_what_its_optimizers_update() -> None:

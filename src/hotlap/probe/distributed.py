@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hotlap.probe.context import Context
-from hotlap.probe.own_frames import strip
+from hotlap.probe.made_at import MadeAt
 from hotlap.probe.recorder import Recorder
 from hotlap.probe.sites import Sites, counted_whole
 from hotlap.records.rows import Setting
@@ -22,7 +22,7 @@ TOLD_STARTS = 4
 class _Ranks:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
-        self.made_at: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self.made_at = MadeAt(ctx, ctx.torch.nn.parallel.DistributedDataParallel)
         self.epochs: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
         self.reached: WeakKeyDictionary[Any, _Reached] = WeakKeyDictionary()
 
@@ -32,7 +32,7 @@ class _Ranks:
         for ref in list(self.ctx.points.roots.values()):
             root = ref()
             if isinstance(root, wrapper):
-                self.ctx.rec.emit(Setting("ddp", {"step": index, **self._facts(root)}, self.made_at.get(root)))
+                self.ctx.rec.emit(Setting("ddp", {"step": index, **self._facts(root)}, self.made_at.of(root)))
 
     def let_go(self) -> None:
         """Take back what still waits for a backward."""
@@ -105,8 +105,6 @@ class _Reached:
 def install(ctx: Context, sites: Sites) -> None:
     """Note where models are wrapped, look at samplers as epochs start, and time ``torch.distributed.barrier``."""
     ranks = _Ranks(ctx)
-    wrapper = ctx.torch.nn.parallel.DistributedDataParallel
-    ctx.undo.replace(wrapper, "__init__", _noting_line(wrapper.__init__, ranks))
     ctx.rec.on_look.append(ranks.look)
     ctx.undo.add(ranks.let_go)
 
@@ -123,16 +121,3 @@ def install(ctx: Context, sites: Sites) -> None:
         compiling = ctx.torch.compiler.is_dynamo_compiling
         timed = counted_whole(ctx.rec, sites, barrier, "barrier", "barrier", compiling)
         ctx.undo.replace(ctx.torch.distributed, "barrier", timed)
-
-
-def _noting_line(original: Any, ranks: _Ranks) -> Any:
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
-            original(self, *args, **kwargs)
-        except BaseException as err:
-            strip(err)
-            raise
-        ranks.made_at[self] = ranks.ctx.rec.frames.user_number()
-
-    return __init__

@@ -7,12 +7,12 @@ import os
 import sys
 from typing import Any
 
-from hotlap.probe import optimizer_lines, switch_lines
+from hotlap.probe import switch_lines
 from hotlap.probe.context import Context
 from hotlap.probe.forward import Forwards
 from hotlap.probe.loader import LoaderInfo
+from hotlap.probe.made_at import MadeAt
 from hotlap.probe.model_facts import model_facts
-from hotlap.probe.optimizer_lines import OptimizerLines
 from hotlap.probe.own_frames import strip
 from hotlap.probe.switch_lines import SwitchLines
 from hotlap.records.rows import Setting
@@ -23,13 +23,12 @@ __all__ = ["Settings", "install"]
 class Settings:
     """What was said last, so that only changes are said again."""
 
-    def __init__(self, ctx: Context, forwards: Forwards, lines: SwitchLines, made: OptimizerLines) -> None:
+    def __init__(self, ctx: Context, forwards: Forwards, lines: SwitchLines) -> None:
         self.ctx = ctx
         self.lines = lines
-        self.made = made
+        self.made_at = MadeAt(ctx, ctx.torch.optim.Optimizer)
         self.rec = ctx.rec
         self.forwards = forwards
-        self.anomaly_frame: int | None = None
         self._last: dict[str, Any] = {}
         self._calls_seen = 0
         self._step_seen = 0
@@ -61,7 +60,7 @@ class Settings:
             "capturable": first.get("capturable"),
             "parameters": parameters,
         }
-        self.say("optimizer", value, self.made.of(optimizer), str(id(optimizer)))
+        self.say("optimizer", value, self.made_at.of(optimizer), str(id(optimizer)))
         self.framework()
         self.threads()
 
@@ -129,8 +128,8 @@ class Settings:
             "deterministic": torch.are_deterministic_algorithms_enabled(),
             "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
         }
-        profiler = self.lines.of("torch profiler") if value["profiler"] else None
-        self.say("debug", value, self.anomaly_frame if anomaly else profiler)
+        switch = "anomaly" if anomaly else "torch profiler" if value["profiler"] else ""
+        self.say("debug", value, self.lines.of(switch))
 
     def _profiled_frac(self) -> float:
         """Part of the backward passes since the last look that torch's profiler recorded: a schedule of its own may
@@ -141,13 +140,8 @@ class Settings:
 
 
 def install(ctx: Context, forwards: Forwards) -> Settings:
-    """Replace the switches of anomaly detection (for the line that used them) and ``autocast.__enter__``, and note the
-    lines that make optimizers and profilers."""
-    found = Settings(ctx, forwards, switch_lines.install(ctx), optimizer_lines.install(ctx))
-    rec = ctx.rec
-    for name in ("set_detect_anomaly", "detect_anomaly"):
-        owner = getattr(ctx.torch.autograd, name)
-        ctx.undo.replace(owner, "__init__", _noting_line(owner.__init__, found))
+    """Note the lines that switch and that make optimizers, and replace ``autocast.__enter__``."""
+    found = Settings(ctx, forwards, switch_lines.install(ctx))
     autocast = ctx.torch.amp.autocast_mode.autocast
     enter = autocast.__enter__
     is_compiling = ctx.torch.compiler.is_compiling
@@ -163,18 +157,5 @@ def install(ctx: Context, forwards: Forwards) -> Settings:
             raise
 
     ctx.undo.replace(autocast, "__enter__", __enter__)
-    rec.on_look.append(found.after_step)
+    ctx.rec.on_look.append(found.after_step)
     return found
-
-
-def _noting_line(original: Any, settings: Settings) -> Any:
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        settings.anomaly_frame = settings.rec.frames.user_number() or settings.anomaly_frame
-        try:
-            original(self, *args, **kwargs)
-        except BaseException as err:
-            strip(err)
-            raise
-
-    return __init__

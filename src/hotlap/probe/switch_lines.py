@@ -1,4 +1,4 @@
-"""The lines that set the number of threads, and those that make a profiler: where to change what is found left on.
+"""The lines that set the number of threads, detect anomalies or make a profiler: where to change what is left on.
 
 What makes a profiler is noted, not what starts it: a function of ours inside the started one would stand in its report.
 """
@@ -23,7 +23,7 @@ class SwitchLines:
         self._lines: dict[str, int] = {}
 
     def of(self, what: str) -> int | None:
-        """The user's line that switched ``threads``, ``torch profiler``, ``cProfile`` or ``tracemalloc``, if any."""
+        """The user's line that switched it, if any: each is named where it is noted (:func:`install`)."""
         return self._lines.get(what)
 
     def noting(self, original: Any, what: str, not_from: str = "") -> Any:
@@ -53,6 +53,8 @@ def install(ctx: Context) -> SwitchLines:
         ctx.undo.replace(owner, name, lines.noting(getattr(owner, name), what, not_from))
 
     note(torch, "set_num_threads", "threads")
+    note(torch.autograd.set_detect_anomaly, "__init__", "anomaly")
+    note(torch.autograd.detect_anomaly, "__init__", "anomaly")
     note(torch.profiler.profile, "__init__", "torch profiler")
     note(torch.autograd.profiler.profile, "__init__", "torch profiler", "torch.profiler")
     ctx.on_import("cProfile", lambda module: note(module.Profile, "__init__", "cProfile"))

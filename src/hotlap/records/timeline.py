@@ -165,8 +165,8 @@ def trainer_of(found: list[Timeline]) -> Timeline | None:
         timeline.workers = [w for w in found if w.header.role == "worker" and w.header.ppid == timeline.header.pid]
     if best.header.world > 1:
         best.ranks = [by_rank[rank] for rank in sorted(by_rank) if by_rank[rank] is not best]
-    known = [best, *best.ranks]
-    best.beside = sum(_overlap(best, t) for t in trainers if not any(t is one for one in known))
+    others = [t for t in trainers if t is not best and t.header.rank == best.header.rank]
+    best.beside = sum(_overlap(best, other) for other in others)
     return best
 
 

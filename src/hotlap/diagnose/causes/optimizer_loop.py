@@ -56,7 +56,8 @@ def find(view: View) -> Finding | None:
         return None
     prior = view.policy.optimizer_prior
     seconds = view.seconds("optimizer") * prior * _part(looping, rows)
-    largest_first = sorted(looping, key=lambda each: -(each.value.get("parameters") or 0))
+    each_of_them = (r for r in view.setting_rows("optimizer") if _loops(r.value, view))  # twins are one of ``rows``
+    largest_first = sorted(each_of_them, key=lambda each: -(each.value.get("parameters") or 0))
     made = [place for each in largest_first for place in view.setting_where(each)]
     where = list(dict.fromkeys(made)) or view.stacks.phase("optimizer").lines(1)
     at = f" at {where[0].file}:{where[0].line}" if where else ""

@@ -53,7 +53,7 @@ def evidence(findings: Findings) -> Finding | None:
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
     """The cores that workers leave; then as many as now, but waiting passively; then one."""
     model = findings.step_model
-    cores = max(machine.cores // max(findings.script.world_size, _processes(finding)), 1)
+    cores = max(machine.cores // _processes(finding), 1)
     left = max(cores - model.workers, 1)
     now = max(model.torch_threads, 1)
     found: list[Setting] = []
