@@ -195,9 +195,10 @@ def test_the_lines_of_an_optimizer_loop_are_those_that_made_the_optimizers() -> 
     found = causes(builder)["optimizer-loop"]
     assert [(w.file.rpartition("/")[2], w.line) for w in found.where] == [("models.py", 20), ("gan.py", 7)]
     assert "models.py:20" in found.advice
-    builder.setting("optimizer", ("gan.py", 8, "<module>", ""), **usual, parameters=1000)
+    for line, value in ((8, {"parameters": 1000}), (9, {"tensors": 2}), (10, {"fused": True}), (11, {"class": "Lion"})):
+        builder.setting("optimizer", ("gan.py", line, "<module>", ""), **{**usual, **value})
     lines = [where.line for where in causes(builder)["optimizer-loop"].where]
-    assert lines == [20, 7, 8], "two of the same size have a line each"
+    assert lines == [20, 7, 8, 9], "twins and small ones take it too, and are switched by the lever"
 
 
 def test_a_phase_is_shared_out_by_what_its_optimizers_update() -> None:

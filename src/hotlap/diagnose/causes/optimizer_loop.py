@@ -6,7 +6,7 @@ from typing import Any
 
 from hotlap.diagnose.script import optimizer_rows
 from hotlap.diagnose.view import View
-from hotlap.records.findings import Finding
+from hotlap.records.findings import Finding, Where
 from hotlap.records.rows import Setting
 
 CAUSE = "optimizer-loop"
@@ -48,6 +48,14 @@ def _part(looping: list[Setting], rows: list[Setting]) -> float:
     return len(looping) / len(rows)
 
 
+def _made(largest: Setting, view: View) -> list[Where]:
+    """The lines that make optimizers which can be told the same, that of ``largest`` first: small ones take it too."""
+    takes = _FUSED if largest.value["class"] in _FUSED else _FOREACH
+    told = (r for r in view.setting_rows("optimizer") if r.value.get("class") in takes)
+    rows = [largest, *(r for r in told if not (r.value.get("fused") or r.value.get("foreach")))]
+    return list(dict.fromkeys(line for each in rows for line in view.setting_where(each)))
+
+
 def find(view: View) -> Finding | None:
     """Optimizers without fused or foreach over many or large tensors: part of the optimizer phase, by a prior."""
     rows = optimizer_rows(view.timeline)
@@ -56,12 +64,9 @@ def find(view: View) -> Finding | None:
         return None
     prior = view.policy.optimizer_prior
     seconds = view.seconds("optimizer") * prior * _part(looping, rows)
-    each_of_them = (r for r in view.setting_rows("optimizer") if _loops(r.value, view))  # twins are one of ``rows``
-    largest_first = sorted(each_of_them, key=lambda each: -(each.value.get("parameters") or 0))
-    made = [place for each in largest_first for place in view.setting_where(each)]
-    where = list(dict.fromkeys(made)) or view.stacks.phase("optimizer").lines(1)
+    row = max(looping, key=lambda each: each.value.get("parameters") or 0)
+    where = _made(row, view) or view.stacks.phase("optimizer").lines(1)
     at = f" at {where[0].file}:{where[0].line}" if where else ""
-    row = largest_first[0]
     name, tensors = row.value["class"], row.value.get("tensors")
     large = "" if _many(row.value, view) else f" of {row.value['parameters']:,} parameters"
     evidence = {
