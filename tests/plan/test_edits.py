@@ -57,3 +57,11 @@ def test_what_showed_once_others_were_away_has_its_line_too() -> None:
     assert lines("optimizer-fused", {"impl": "fused"}, first) == {0}
     first = dataclasses.replace(first, laid_bare=later.findings)
     assert 70 in lines("optimizer-fused", {"impl": "fused"}, first)
+
+
+def test_each_of_several_places_has_its_own_edit() -> None:
+    at = [Where("gan.py", 132, "<module>", "G = Adam(g)"), Where("gan.py", 133, "<module>", "D = Adam(d)")]
+    findings = found(optimizer_loop=MODEL)
+    findings = dataclasses.replace(findings, findings=[dataclasses.replace(findings.findings[0], where=at)])
+    edits = edits_of(Move("optimizer-fused", {"impl": "fused"}, "maths"), findings)
+    assert [(edit.line, text) for edit, text in edits] == [(132, "G = Adam(g)"), (133, "D = Adam(d)")]

@@ -34,7 +34,8 @@ def edits_of(move: Move, findings: Findings) -> list[tuple[Edit, str]]:
 
 def _placed(edit: Edit, finding: Finding, findings: Findings) -> tuple[Edit, str]:
     """The edit where its target stands. A lever's finding may be elsewhere: workers treat decoding, too."""
-    where, script = finding.where[0], findings.script
+    own = (place for place in finding.where if (place.file, place.line) == (edit.file, edit.line))
+    where, script = next(own, finding.where[0]), findings.script
     if edit.kind == "wrap_dataset" and script.loader is not None:
         edit = replace(edit, keywords={"num_workers": script.loader.num_workers})
     if edit.target in _OF_THE_LOADER and script.loader is not None and script.loader.where is not None:
