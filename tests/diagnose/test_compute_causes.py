@@ -28,6 +28,25 @@ def test_denormals_by_where_they_are() -> None:
     assert "denormals" not in causes(on_device)
 
 
+def in_16_bits(flags: tuple[str, ...] = ("avx2",), device: str = "cpu", **model: Any) -> dict[str, Finding]:
+    """Causes of a training whose model has these facts, on a machine with these units."""
+    built = TimelineBuilder(device).steps(60, **{**COMPUTE, "forward": 0.03})
+    facts = {"class": "Net", "parameters": 1000, "modules": 3, "dtype": "float32", "autocast": "bf16", **model}
+    return causes(built.setting("model", ("train.py", 9, "main", "with autocast:"), **facts), cpu_machine(flags=flags))
+
+
+def test_a_type_that_the_machine_has_no_units_for() -> None:
+    found = in_16_bits()["emulated-dtype"]
+    assert found.detail.startswith("bf16") and "enabled=False" in found.advice
+    assert [w.line for w in found.where][:1] == [9]
+    assert "emulated-dtype" not in in_16_bits(("avx2", "avx512_bf16"))
+    assert "emulated-dtype" in in_16_bits(("avx2", "avx512_bf16"), autocast="fp16")
+    assert "emulated-dtype" not in in_16_bits((), autocast="bf16"), "of other processors nothing is known"
+    assert "emulated-dtype" not in in_16_bits(autocast=None)
+    weights = in_16_bits(autocast=None, dtype="bfloat16")["emulated-dtype"]
+    assert "convert the model in float32" in weights.advice
+
+
 def teacher(**value: Any) -> TimelineBuilder:
     usual = {
         "class": "IResNet", "parameters": 1000, "dtype": "float32", "device": "cpu", "conv_layers": 5, "conv_frac": 0.9,

@@ -72,6 +72,29 @@ def test_small_numbers_are_no_denormals(watched: Any) -> None:
     assert not [row for row in timeline.setting if row.name == "denormals"]
 
 
+LOW = """
+    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 2))
+    opt = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y = torch.randn(64, 256), torch.randint(0, 2, (64,))
+    region = torch.autocast("cpu", dtype=torch.float16, enabled={enabled})
+    for step in range(30):
+        with region:
+            loss = nn.functional.cross_entropy(model(x), y)
+        opt.zero_grad(); loss.backward(); opt.step()
+"""
+
+
+def test_autocast_to_a_type_without_units(watched: Any) -> None:
+    timeline, _ = watched(LOW.format(enabled=True))
+    finding = causes(timeline)["emulated-dtype"]
+    assert finding.evidence["dtype"] == "fp16" and line(finding) == "with region:"
+
+
+def test_autocast_that_is_off(watched: Any) -> None:
+    timeline, _ = watched(LOW.format(enabled=False))
+    assert "emulated-dtype" not in causes(timeline)
+
+
 DISTILL = """
     class Student(nn.Module):
         def __init__(self):

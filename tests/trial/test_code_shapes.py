@@ -295,6 +295,11 @@ def test_nothing_is_filled_up(body: str) -> None:
         ("model.bert.gradient_checkpointing_enable()", "activation-checkpointing"),
         ("TrainingArguments('out', gradient_checkpointing=True)", "activation-checkpointing"),
         ("TrainingArguments('out', gradient_checkpointing=False)", ""),
+        ("TrainingArguments('out', bf16=True)", "emulated-dtype"),
+        ("TrainingArguments('out', fp16=False)", ""),
+        ("Trainer(precision='bf16-mixed')", "emulated-dtype"),
+        ("Trainer(precision='32-true')", ""),
+        ("Accelerator(mixed_precision='no')", ""),
         ("os.environ['CUDA_VISIBLE_DEVICES'] = '0'", ""),
     ],
 )

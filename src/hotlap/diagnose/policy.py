@@ -43,11 +43,12 @@ class Policy:
     """Part of the workers' load time off the CPU, without reads, that shows the fight."""
     autocast_prior: float = 1 / 3
     """Part of fp32 forward + backward that a 16-bit type saves. Prior: 1.3-1.9x on bf16 CPUs and recent GPUs."""
+    emulated_frac: float = 0.8
+    """Part of compute in a 16-bit type without units that fp32 saves. Prior: it took 4 to 9 times as long with AVX2."""
     double_frac: float = 0.5
     """Part of fp64 forward, backward and update that fp32 saves: numbers of half the width, twice as many at a time."""
     page_fault_s: float = 1.4e-6
-    """Seconds that a minor page fault costs at most: a trap, a page to clear, and the cache that this empties. Those
-    of all threads count. Prior ..."""
+    """Seconds that a minor page fault of any thread costs at most: a trap, a page to clear, a cold cache. Prior ..."""
     page_fault_refill: float = 1.3
     """... and never more than this times what the kernel took in all. Prior: wall saved is about system time."""
     padding_min_frac: float = 0.15
@@ -65,8 +66,7 @@ class Policy:
     cudnn_deterministic_prior: float = 0.1
     """Part of compute that deterministic algorithms cost on a device. Prior: 0-20 %."""
     frozen_prior: float = 0.45
-    """Part of a frozen fp32 network's forward that 16-bit types and its layout save. Prior: nearly
-    twice as fast where the device computes 16 bits in hardware."""
+    """Part of a frozen fp32 network's forward that 16-bit types in hardware and its layout save. Prior: nearly 2x."""
     frozen_layout_prior: float = 0.15
     """... and that channels-last alone saves, of its convolutions."""
     denormal_compute_factor: float = 50.0

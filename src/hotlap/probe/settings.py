@@ -30,6 +30,7 @@ class Settings:
         self.rec = ctx.rec
         self.forwards = forwards
         self._last: dict[str, Any] = {}
+        self._autocast_at: int | None = None
         self._calls_seen = 0
         self._step_seen = 0
 
@@ -94,6 +95,12 @@ class Settings:
             self.lines.of("threads"),
         )
 
+    def autocast(self, dtype: str) -> None:
+        """A region of autocast has begun in training."""
+        if self.forwards.autocast != dtype:
+            self.forwards.autocast = dtype
+            self._autocast_at = self.ctx.rec.frames.user_number() or None
+
     def after_step(self, index: int) -> None:
         """Look again now and then."""
         self.threads()
@@ -113,7 +120,7 @@ class Settings:
         last = self._last.get("model" + str(id(root)))
         if last is not None:
             value["training_forward_calls"] = last["training_forward_calls"]
-        self.say("model", value, None, str(id(root)))
+        self.say("model", value, self._autocast_at, str(id(root)))
 
     def debug(self) -> None:
         """Switches that cost time."""
@@ -148,13 +155,14 @@ def install(ctx: Context, forwards: Forwards) -> Settings:
 
     @functools.wraps(enter)
     def __enter__(self: Any) -> Any:
-        if not is_compiling() and self._enabled and ctx.torch.is_grad_enabled():
-            forwards.autocast = "bf16" if self.fast_dtype is ctx.torch.bfloat16 else "fp16"
         try:
-            return enter(self)
+            entered = enter(self)
         except BaseException as err:
             strip(err)
             raise
+        if not is_compiling() and ctx.torch.is_grad_enabled() and ctx.torch.is_autocast_enabled(self.device):
+            found.autocast("bf16" if self.fast_dtype is ctx.torch.bfloat16 else "fp16")
+        return entered
 
     ctx.undo.replace(autocast, "__enter__", __enter__)
     ctx.rec.on_look.append(found.after_step)

@@ -35,6 +35,7 @@ CAUSES: dict[str, str] = {
     "sync": "The host waits for the device where it need not.",
     "autograd-debug": "Anomaly detection or a profiler was left on.",
     "precision": "Compute runs in fp32 where this machine has a faster type.",
+    "emulated-dtype": "Compute runs in a 16-bit type that this machine has no units for.",
     "memory-format": "Convolutions run in NCHW where channels-last is faster.",
     "unfused": "Norms, activations and the like run one by one: each reads and writes memory, and is dispatched.",
     "page-faults": "Freed memory goes back to the system and is faulted in again at each step.",

@@ -57,9 +57,10 @@ def findings_of(*causes: str, **loader: Any) -> Findings:
     where = Where("train.py", 12, "main")
     facts = LoaderFacts(0, 4, False, None, False, "Files", 16, False, 4, 1200, where)
     found = [Finding(cause, 0.3, 0.03, False, [where], CAUSES[cause], evidence={}) for cause in causes]
+    model = {"conv_layers": 3, "dtype": "float32", "autocast": "fp16" if "emulated-dtype" in causes else None}
     return Findings(
         script=Script("train.py", ["train.py"], "plain", "cpu", dataclasses.replace(facts, **loader),
-                      model={"conv_layers": 3, "dtype": "float32"}, optimizers=[{"class": "Adam", "tensors": 9}]),
+                      model=model, optimizers=[{"class": "Adam", "tensors": 9}]),
         throughput=Throughput(40.0, 10.0, 0.1, 0.09, 4.0, 100, 10),
         phases={"data_wait": 0.5, "forward": 0.1, "backward": 0.1, "optimizer": 0.05, "validation": 0.1},
         step_model=StepModel(0.1, 0.05, 0.03, 0.005, 0.015, 0.01, 0.004, 0.001, load_s=0.05, decode_s=0.03,

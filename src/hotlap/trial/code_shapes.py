@@ -30,10 +30,11 @@ _OPTIONS = {
     "every_n_train_steps": "checkpoint-blocking", "detect_anomaly": "autograd-debug",
     "logging_steps": "logging-blocking", "log_every_n_steps": "logging-blocking",
     "flush_logs_every_n_steps": "logging-blocking", "gradient_checkpointing": "activation-checkpointing",
-    "profiler": "profiler-left-on",
+    "profiler": "profiler-left-on", "bf16": "emulated-dtype", "fp16": "emulated-dtype",
+    "mixed_precision": "emulated-dtype", "precision": "emulated-dtype",
 }  # fmt: skip
-"""Arguments of Lightning's Trainer, ModelCheckpoint and CSVLogger and of transformers' TrainingArguments, and their
-causes."""
+"""Arguments of Lightning's Trainer, ModelCheckpoint and CSVLogger, of transformers' TrainingArguments and of
+Accelerate's Accelerator, and their causes."""
 _SWITCHES = {
     "thread-contention": re.compile(r"^os\.(?:environ\[|environ\.setdefault\(|putenv\()'(?:OMP|MKL)_NUM_THREADS'"),
     "hook": re.compile(r"\.register_(?:\w+_)?hook\("),
@@ -63,7 +64,7 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
         for grown, target in by_calls(list(_own(body))):
             add("repeated-cat", grown, name, _span(grown), target)
         for told in (n for n in _own(body) if isinstance(n, ast.keyword) and n.arg in _OPTIONS):
-            if not (isinstance(told.value, ast.Constant) and not told.value.value):  # False, None, 0: switched off
+            if _is_on(told):
                 add(_OPTIONS[str(told.arg)], told, name, {told.lineno}, str(told.arg))
         for node in (n for n in _own(body) if isinstance(n, ast.Assign | ast.Expr | ast.Return)):
             if _doubles(node):
@@ -88,6 +89,13 @@ def find_shapes(tree: ast.Module, lines: list[str]) -> list[CodeShape]:
             for made in (m for s in body for m in _host_made(s)):
                 add("host-tensors", made, name, _span(made), ast.unparse(made)[:60])
     return list({(s.kind, s.line): s for s in found}.values())
+
+
+def _is_on(told: ast.keyword) -> bool:
+    """Whether the option is switched on; one on precision, whether it says 16 bits."""
+    value = told.value
+    off = isinstance(value, ast.Constant) and not value.value  # False, None, 0
+    return not off and (told.arg not in ("mixed_precision", "precision") or "16" in ast.unparse(value))
 
 
 def _scopes(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:

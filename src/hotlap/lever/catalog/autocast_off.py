@@ -1,0 +1,110 @@
+"""Leave out autocast to a 16-bit type that this machine computes without units for it.
+
+Evidence: The forward runs under torch.autocast in bf16 on a CPU without AVX512_BF16 or AMX or on a GPU before Ampere,
+or in fp16 where that is slow.
+
+Gain: Such a machine widens every operand, computes in fp32 and rounds again, often in code that nobody made fast. In
+fp32 large layers take a ninth of the time on a CPU with AVX2 alone; on a GPU it depends on the layers. Memory for
+activations doubles.
+
+Runtime: A torch.autocast region in that type begins as one with enabled=False would. Regions in other types, and those
+of code that torch.compile has compiled before Hotlap attached, stay as they are.
+
+Source: enabled=False in the call of torch.autocast; bf16=False or --no-bf16 where a trainer was told.
+
+Risk: Losses differ from the first step on, towards what fp32 gives. Code that counts on 16-bit outputs (a product with
+weights that are bf16 themselves) fails, which ends the trial. On a machine that has the units autocast is faster: the
+plan says so there, and a source patch does not.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from hotlap.lever.checks import Rule, check_setting
+from hotlap.lever.contract import Gain, Refusal, Setting, Target
+from hotlap.lever.evidence import first, place
+from hotlap.lever.gains import bounded
+from hotlap.records.edits import Edit
+from hotlap.records.findings import Finding, Findings
+from hotlap.records.machine import Machine
+
+ID = "autocast-off"
+TREATS = ("emulated-dtype",)
+PRESERVES = "maths"
+CONFLICTS = ()
+NUMERIC = True
+
+RULES = {"dtype": Rule(str, choices=("bf16", "fp16"))}
+
+
+def evidence(findings: Findings) -> Finding | None:
+    """Compute in a type that is emulated."""
+    return first(findings, TREATS)
+
+
+def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
+    """Off for that type, where autocast is what brings it in."""
+    dtype = findings.script.model.get("autocast")
+    if not dtype:
+        return Refusal("The model's own weights are of that type: load or convert it in float32.")
+    return [{"dtype": str(dtype)}]
+
+
+def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
+    """From a third of what the finding says (layers differ much) to all of it."""
+    most = finding.seconds_per_step
+    return bounded(findings, most / 3, most, "prior")
+
+
+def check(setting: Setting, machine: Machine) -> str | None:
+    """A type that this machine lacks: where it is in hardware, autocast is the faster one."""
+    wrong = check_setting(setting, RULES)
+    if wrong is None and not machine.emulates(setting["dtype"], on_cpu=not machine.has_gpu):
+        return f"dtype is {setting['dtype']!r}, which this machine computes in hardware: autocast is faster here."
+    return wrong
+
+
+def environment(setting: Setting) -> dict[str, str]:
+    """None needed."""
+    return {}
+
+
+def apply(target: Target, setting: Setting) -> None:
+    """Begin regions of that type as disabled ones; what counts as a change is the first of them."""
+
+    def torch_ready(torch: ModuleType) -> None:
+        autocast = torch.amp.autocast_mode.autocast
+        enter = autocast.__enter__
+        emulated = torch.bfloat16 if setting["dtype"] == "bf16" else torch.float16
+        met: list[bool] = []
+
+        @functools.wraps(enter)
+        def __enter__(self: Any) -> Any:
+            if not self._enabled or self.fast_dtype is not emulated:
+                return enter(self)
+            if not met:
+                met.append(True)
+                target.changed()
+            self._enabled = False
+            try:
+                return enter(self)
+            finally:
+                self._enabled = True
+
+        target.replace(autocast, "__enter__", __enter__)
+        target.changed(-1)
+
+    target.on_import("torch", torch_ready)
+
+
+def edits(finding: Finding, setting: Setting) -> list[Edit]:
+    """``enabled=False`` where the region is made; advice where a trainer was told, or the line makes none."""
+    where = place(*finding.where)
+    if "autocast(" in where.text:
+        return [Edit("set_keyword", where.file, where.line, "autocast", keywords={"enabled": False})]
+    off = "enabled=False, bf16=False, mixed_precision='no'"
+    advice = f"Leave autocast to {setting['dtype']} off on this machine: {off}."
+    return [Edit("advice", where.file, where.line, advice=advice)]
