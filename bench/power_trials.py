@@ -78,6 +78,7 @@ class Simulated:
     cycle: Cycle = field(default_factory=Cycle)
     luck: dict[str, float] = field(default_factory=dict)
     lent_s: float = 0.0
+    step_s: float = STEP_S
     one_at_a_time: bool = False
     machine: Machine = field(default_factory=cpu_machine)
 

@@ -21,7 +21,7 @@ class Session:
         self.may_lend = {"search": 0.0, "start": 0.0, "proof": 200.0}
         self.machine, self.stage, self.spent_s = machine_of(), "", 0.0
         self.lines: list[str] = []
-        self.cycle, self.one_at_a_time = Cycle(), False
+        self.cycle, self.one_at_a_time, self.step_s = Cycle(), False, 0.0
         self.listener = SimpleNamespace(line=self.lines.append)
 
     @property

@@ -87,14 +87,17 @@ def run(
     session.left_s = lambda share=1.0: max(0.0, share * budget_s + session.extra_s - session.elapsed_s)
     runs = Runs(session, step_s)
 
+    found: Any = SimpleNamespace(throughput=SimpleNamespace(step_s=3.0))
+
     def rediagnosed(*_: Any) -> Any:
         if runs.steps < 9:
             raise TooFewSteps("too few")
-        return "findings"
+        return found
 
     monkeypatch.setattr(baseline, "run_until", runs)
     monkeypatch.setattr(baseline, "rediagnose", rediagnosed)
-    assert baseline.run_baseline(session, arm).findings == "findings"  # type: ignore[comparison-overlap]
+    assert baseline.run_baseline(session, arm).findings is found
+    assert session.step_s == 3.0
     return session, runs.steps
 
 

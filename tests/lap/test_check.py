@@ -64,7 +64,7 @@ def test_a_first_launch_that_met_pauses_by_chance_is_measured_again(monkeypatch:
     steps = [Step(i, 1, 0, 10**9 if i % 20 == 19 else 10**7, [0] * len(PHASES), 4, 1) for i in range(100)]
     arm = SimpleNamespace(poll=lambda: SimpleNamespace(steps=steps))
     session = SimpleNamespace(options=SimpleNamespace(seeds=1, budget_s=60.0), cycle=Cycle(), discard=lambda arm: None,
-                              one_at_a_time=False)  # fmt: skip
+                              one_at_a_time=False, step_s=0.0)  # fmt: skip
     with_cycle = []
 
     def measured(session: Any, incumbent: Any, candidate: Any, question: Any) -> Trial:

@@ -125,7 +125,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, samples: int, per_sample: bool, wh
     monkeypatch.setattr(measuring, "compare", compare)
     options, folder = Options(["python", "train.py"]), Stub(write=lambda *_: None)
     facts = Stub(on_progress=None, folder=folder, options=options, cycle=Cycle(), left_s=lambda share: 100.0,
-                 machine=machine_of(), one_at_a_time=False)  # fmt: skip
+                 machine=machine_of(), one_at_a_time=False, step_s=0.0)  # fmt: skip
     lap = cast(Session, facts)
     arm = cast(Any, Stub(spec=Stub(lever=None, name="a"), poll=lambda: None))
     return measuring.measure(lap, arm, arm, Question("knob:batch", 5.0, per_sample=per_sample, whole=whole))

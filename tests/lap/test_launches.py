@@ -92,7 +92,7 @@ class Clock:
     def __init__(self, left: float, may_lend: bool = False) -> None:
         self.left, self.may_lend = left, may_lend
         self.stage = ""
-        self.one_at_a_time = False
+        self.one_at_a_time, self.step_s = False, 0.0
         self.discarded: list[str] = []
         self.cycle = Cycle()
         self.machine = SimpleNamespace(accelerators=[])

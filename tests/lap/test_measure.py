@@ -19,9 +19,11 @@ from hotlap.trial.pauses import Cycle
 NONE = Cycle()
 
 
-def asking(cycle: Cycle = NONE, accelerators: tuple[str, ...] = (), one_at_a_time: bool = False) -> Any:
+def asking(
+    cycle: Cycle = NONE, accelerators: tuple[str, ...] = (), one_at_a_time: bool = False, step_s: float = 0.0
+) -> Any:
     machine = SimpleNamespace(accelerators=list(accelerators))
-    return SimpleNamespace(cycle=cycle, machine=machine, one_at_a_time=one_at_a_time)
+    return SimpleNamespace(cycle=cycle, machine=machine, one_at_a_time=one_at_a_time, step_s=step_s)
 
 
 def seconds(
@@ -46,6 +48,15 @@ def test_never_more_than_the_budget_has_nor_for_an_ablation() -> None:
     assert seconds(10.0, left_s=100.0) == pytest.approx(LONG_SHARE * 100.0)
     assert seconds(1.0, left_s=5.0) == 14.0
     assert seconds(1.0, without="data") == 14.0 and seconds(1.0, without="everything") > 14.0
+
+
+def test_windows_of_slow_steps_hold_fewer_of_them() -> None:
+    slow = windows_of(asking(step_s=2.0), whole=False)
+    assert (slow.window_steps, slow.drop_steps, slow.warmup_steps) == (2, 1, 3) and slow.min_pairs == WINDOWS.min_pairs
+    assert windows_of(asking(step_s=0.9), whole=False) == WINDOWS
+    assert windows_of(asking(Cycle(5, 10.0), step_s=2.0), whole=False).window_steps == 5
+    on_device = windows_of(asking(accelerators=("H200",), step_s=2.0), whole=False)
+    assert on_device.drop_steps == windows_of(asking(accelerators=("H200",)), whole=False).drop_steps
 
 
 def test_windows_are_whole_cycles_of_the_scripts_pauses_and_there_is_time_for_them() -> None:

@@ -94,6 +94,7 @@ def run_baseline(session: Session, arm: Arm) -> Baseline:
             f"The script's output is in {arm.spec.output}. Hotlap watches `optimizer.step()` in Python processes below "
             "the command; `python -I`/`-E` closes that door.",
         )
+    session.step_s = findings.throughput.step_s
     return Baseline(arm, findings, start_s or 0.0)
 
 

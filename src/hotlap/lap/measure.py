@@ -30,6 +30,11 @@ TAKEN_AWAY = {
 WINDOWS = Budget(window_s=0.6, window_steps=3, drop_steps=2, min_pairs=4, warmup_least_s=1.0)
 """Many short windows rather than a few long ones: pairs that lie close in time share their noise."""
 
+SLOW_STEP_S = 1.0
+"""A step that takes as long is slow: two of them are a longer window than any other script has, and what a thaw
+disturbs (caches of the processor, its clock) is over within the first. Measured with the same windows as all others,
+a script whose steps take two seconds had no lever tried in a quarter of an hour."""
+SLOW_WINDOWS = replace(WINDOWS, window_steps=2, drop_steps=1, warmup_steps=3)
 
 ALONE_WINDOW_S = 2.0
 """Shortest window where each two take a launch: those take so long that longer windows cost little."""
@@ -139,16 +144,17 @@ def _compared(session: Session, incumbent: Arm, candidate: Arm, question: Questi
 
 
 def windows_of(session: Session, *, whole: bool) -> Budget:
-    """Windows that hold whole cycles of the script's own pauses. One launch of several (``whole``) decides nothing by
-    itself, and counts with the fewest pairs that say how its windows vary."""
+    """Windows that hold whole cycles of the script's own pauses, and fewer of its steps where those are slow. One launch
+    of several (``whole``) decides nothing by itself, and counts with the fewest pairs that say how its windows vary."""
     steps, pairs = session.cycle.steps, MIN_PAIRS if whole else WINDOWS.min_pairs
+    usual = SLOW_WINDOWS if session.step_s >= SLOW_STEP_S else WINDOWS
     return replace(
-        WINDOWS,
-        window_s=ALONE_WINDOW_S if session.one_at_a_time else WINDOWS.window_s,
-        window_steps=max(WINDOWS.window_steps, steps),
+        usual,
+        window_s=ALONE_WINDOW_S if session.one_at_a_time else usual.window_s,
+        window_steps=max(usual.window_steps, steps),
         cycle_steps=steps,
         # after a thaw the host is through its first steps before the device is
-        drop_steps=TRIAL_AHEAD + 1 if session.machine.accelerators else WINDOWS.drop_steps,
+        drop_steps=TRIAL_AHEAD + 1 if session.machine.accelerators else usual.drop_steps,
         min_pairs=pairs,
         one_at_a_time=session.one_at_a_time,
     )

@@ -59,6 +59,8 @@ class Session:
         """Of these, what a budget of our own has grown by, since a result lacked it, and for what."""
         self.cycle = Cycle()
         """Pauses that come round in the unmodified script."""
+        self.step_s = 0.0
+        """Seconds that a step of the unmodified script takes, once it is known."""
         self.one_at_a_time = False
         """Whether two arms do not fit into memory (lap/one_at_a_time)."""
         self.not_watched = NotWatched(listener.line)
