@@ -144,8 +144,9 @@ def _compared(session: Session, incumbent: Arm, candidate: Arm, question: Questi
 
 
 def windows_of(session: Session, *, whole: bool) -> Budget:
-    """Windows that hold whole cycles of the script's own pauses, and fewer of its steps where those are slow. One launch
-    of several (``whole``) decides nothing by itself, and counts with the fewest pairs that say how its windows vary."""
+    """Windows that hold whole cycles of the script's own pauses, and fewer of its steps where those are slow. One of
+    several launches (``whole``) decides nothing by itself, and counts with the fewest pairs that say how its windows
+    vary."""
     steps, pairs = session.cycle.steps, MIN_PAIRS if whole else WINDOWS.min_pairs
     usual = SLOW_WINDOWS if session.step_s >= SLOW_STEP_S else WINDOWS
     return replace(

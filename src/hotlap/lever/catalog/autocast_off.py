@@ -3,9 +3,9 @@
 Evidence: The forward runs under torch.autocast in bf16 on a CPU without AVX512_BF16 or AMX or on a GPU before Ampere,
 or in fp16 where that is slow.
 
-Gain: Such a machine widens every operand, computes in fp32 and rounds again, often in code that nobody made fast. In
-fp32 large layers take a ninth of the time on a CPU with AVX2 alone; on a GPU it depends on the layers. Memory for
-activations doubles.
+Gain: Such a machine widens every operand, computes in fp32 and rounds again, often in code that nobody made fast. On a
+CPU with AVX2 alone fp32 takes a small part of the time; on a GPU it depends on the layers. Memory for activations
+doubles.
 
 Runtime: A torch.autocast region in that type begins as one with enabled=False would. Regions in other types, and those
 of code that torch.compile has compiled before Hotlap attached, stay as they are.
