@@ -121,3 +121,21 @@ def test_workers_do_not_stay_where_the_script_changes_their_data() -> None:
     assert "num_workers=0" in edited(source, "DataLoader", NO_WORKERS)
     told = source.replace("=2)", "=2, persistent_workers=True)")
     assert "num_workers=4" in edited(told, "DataLoader", WORKERS), "the script decided so itself"
+
+
+@pytest.mark.parametrize(
+    ("made", "off"),
+    [
+        ("torch.autocast('cuda')", "torch.autocast('cuda', enabled=False)"),
+        ("torch.autocast('cuda', torch.bfloat16, True)", "torch.autocast('cuda', torch.bfloat16, False)"),
+        ("torch.amp.autocast('cuda', enabled=amp)", "torch.amp.autocast('cuda', enabled=False)"),
+        ("torch.cuda.amp.autocast(amp)", "torch.cuda.amp.autocast(False)"),
+        ("old(amp)", "old(False)"),
+        ("no() if cpu else torch.autocast('cuda')", "no() if cpu else torch.autocast('cuda', enabled=False)"),
+    ],
+)
+def test_autocast_is_switched_off_where_the_region_is_made(made: str, off: str) -> None:
+    head = "import torch\nfrom torch.cuda.amp import autocast as old\n"
+    source = f"{head}ctx = {made}\nfor x in xs:\n    with ctx:\n        y = net(x)\n"
+    done = apply(source, "autocast", {"enabled": False}, "with ctx")
+    assert done.after.decode() == source.replace(made, off), done.by_hand

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Any
 
+from hotlap.patch.readers import full_name, full_names
 from hotlap.patch.source import Source, Unwritable, dotted
 from hotlap.records.changed_data import changed_data
 from hotlap.records.edits import Edit
@@ -24,6 +26,8 @@ _POSITIONS = {
     "DDP": _DDP,
     "zero_grad": ("set_to_none",),
     "cuda": ("device", "non_blocking"),
+    "autocast": ("device_type", "dtype", "enabled", "cache_enabled"),
+    "amp.autocast": ("enabled", "dtype", "cache_enabled"),
 }  # fmt: skip
 """Arguments that may be given by position, in torch's own order."""
 
@@ -34,6 +38,9 @@ def by_position(source: Source, call: cst.Call, name: str) -> cst.BaseExpression
     function = _last(call)
     if function == "to" and name == "non_blocking":
         return _of_to(source, values)
+    if name == "enabled":
+        older = re.search(r"\b(?:cuda|cpu)\.amp\.", full_name(call, full_names(source)))  # of one device each
+        function = "amp.autocast" if older else "autocast"
     names = _POSITIONS.get(function, ())
     return values[names.index(name)] if name in names and names.index(name) < len(values) else None
 

@@ -31,6 +31,8 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
     """Keywords of a call."""
     if edit.target == "optimizer":
         calls = _optimizers(source, edit)
+    elif edit.target == "autocast":
+        calls = _regions(source, edit)
     else:
         calls = [c for c in source.calls(source.statement(edit.line)) if _ends(c, edit.target)]
         calls = meant_calls(source, calls, edit)
@@ -42,6 +44,17 @@ def set_keyword(source: Source, changes: Changes, edit: Edit) -> None:
         refuse_stale_workers(source, call, edit)
         for name, value in edit.keywords.items():
             changes.set_argument(call, name, value, by_position(source, call, name))
+
+
+def _regions(source: Source, edit: Edit) -> list[cst.Call]:
+    """The calls of autocast on the line, else those that made what the ``with`` there enters."""
+    known = full_names(source)
+
+    def regions(statement: cst.BaseStatement) -> list[cst.Call]:
+        return [c for c in source.calls(statement) if full_name(c, known).rpartition(".")[2] == edit.target]
+
+    there = regions(source.statement(edit.line))
+    return there or [c for _, made in making(source, edit.line, "region") for c in regions(made)]
 
 
 def _optimizers(source: Source, edit: Edit) -> list[cst.Call]:

@@ -1,4 +1,4 @@
-"""Where a model or an optimizer is made, as far as one file shows it."""
+"""Where a model, an optimizer or what a ``with`` enters is made, as far as one file shows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _FAR = 4
 
 
 def making(source: Source, line: int, what: str = "model") -> list[tuple[str, cst.BaseStatement]]:
-    """(name, statement that makes it) for what is called on ``line``, or is made there."""
+    """(name, statement that makes it) for what is called on ``line``, or is made there. ``what``: ``model``,
+    ``optimizer``, or ``region``, which a ``with`` there enters."""
     import libcst as cst
 
     statement = source.statement(line)
@@ -30,6 +31,9 @@ def making(source: Source, line: int, what: str = "model") -> list[tuple[str, cs
                 return [(name, statement)]
     if what == "optimizer":
         names = [n.rpartition(".")[0] for c in source.calls(statement) if (n := dotted(c.func) or "").endswith(".step")]
+    elif what == "region":
+        items = statement.items if isinstance(statement, cst.With) else ()
+        names = [n for item in items if (n := dotted(item.item))]
     else:
         names = list(dict.fromkeys(dotted(c.func) or "" for c in model_calls(source, line)))
     if not names:

@@ -15,7 +15,7 @@ class Edit:
     ``kind``:
 
     - ``set_keyword``: ``keywords`` of the call whose name ends in ``target`` (``optimizer``: the call that makes the
-      torch optimizer used here).
+      torch optimizer used here; ``autocast``: also the call that made what the ``with`` here enters).
     - ``wrap_with``: ``code`` (``with …:``) around the model's call. ``target``: ``forward``, on this line;
       ``forwards``, wherever the file calls the same model.
     - ``replace_call``: ``code`` in place of a call, which it may name as ``{call}`` (its text), ``{function}`` and

@@ -103,7 +103,7 @@ def apply(target: Target, setting: Setting) -> None:
 def edits(finding: Finding, setting: Setting) -> list[Edit]:
     """``enabled=False`` where the region is made; advice where a trainer was told, or the line makes none."""
     where = place(*finding.where)
-    if "autocast(" in where.text:
+    if "autocast(" in where.text or where.text.startswith("with "):
         return [Edit("set_keyword", where.file, where.line, "autocast", keywords={"enabled": False})]
     off = "enabled=False, bf16=False, mixed_precision='no'"
     advice = f"Leave autocast to {setting['dtype']} off on this machine: {off}."
