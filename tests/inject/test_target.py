@@ -30,9 +30,11 @@ class Marks:
 
     def __init__(self) -> None:
         self.states: list[str] = []
+        self.reasons: list[str] = []
 
     def set_mark(self, kind: str, id: str, state: str, count: int, why: str = "") -> None:
         self.states.append(state)
+        self.reasons.append(why)
 
 
 def made(tmp_path: Path) -> tuple[GuestTarget, HookPoints, Marks]:
@@ -207,3 +209,14 @@ def test_ranks_with_a_folder_each_keep_together_what_one_may(tmp_path: Path, lev
         target.undo.undo_all()
         kept += UNIT * (folder / USAGE).stat().st_size
     assert 1 << 19 < kept <= 1 << 20
+
+
+def test_a_reason_that_comes_up_later_is_told_before_the_end(tmp_path: Path) -> None:
+    target, _, marks = made(tmp_path)
+    target.changed(1)
+    target.changed(-1)  # a function was replaced, which changes nothing until it is called
+    target.unfit("its layers keep statistics")
+    target.report()
+    target.report()
+    assert marks.states == ["applied", "no-effect", "no-effect"]
+    assert marks.reasons == ["", "", "its layers keep statistics"]

@@ -292,3 +292,34 @@ def test_zeroed_at_several_places(tmp_path: Path, zero: Any) -> None:
         zero_grad_none.apply(target, {})
         found = weights_after_steps(zero)
     assert torch.equal(found, expected)
+
+
+class Wrapped(nn.Sequential):
+    """A layer whose forward is wrapped by functions that use what nobody knows, as those of transformers are."""
+
+
+def _deprecating(forward: Callable[..., Any], unknown: Any) -> Callable[..., Any]:
+    @functools.wraps(forward)
+    def call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        return forward(self, *args, **kwargs) if unknown is not None else None
+
+    return call
+
+
+INNER = _deprecating(nn.Sequential.forward, Path())
+Wrapped.forward = _deprecating(INNER, Path())  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(("parts", "changes"), [((nn.ReLU(),), 1), ((nn.ReLU(), nn.BatchNorm1d(4)), 0)])
+def test_a_layers_own_forward_given_the_layer_is_as_good_as_bound(
+    tmp_path: Path, parts: tuple[nn.Module, ...], changes: int
+) -> None:
+    layer = Wrapped(nn.Linear(4, 4), *parts)
+    x = torch.ones(2, 4, requires_grad=True)
+    with LocalTarget(str(tmp_path)) as target:
+        keep_activations.apply(target, {})
+        stranger = _deprecating(INNER, Path())
+        checkpoint.checkpoint(functools.partial(stranger, layer), x, use_reentrant=False)
+        assert target.changes == 0, "it is no method of the layer"
+        checkpoint.checkpoint(functools.partial(INNER, layer), x, use_reentrant=False)
+    assert target.changes == changes

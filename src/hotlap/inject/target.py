@@ -44,7 +44,7 @@ class GuestTarget:
         self._guard = Guard(self.fail)
         self._exits: list[Callable[[], None]] = []
         self._trained = Identities()
-        self._reported: str | None = None
+        self._reported: tuple[str, str] | None = None
         self._why = ""
 
     # --- the contract ---
@@ -191,8 +191,9 @@ class GuestTarget:
     def report(self) -> None:
         """Write what the lever has changed so far."""
         state = "applied" if self.changes > 0 else "no-effect"
-        if self._guard.active and state != self._reported:
-            self._mark(state, self._why if state == "no-effect" else "")
+        why = self._why if state == "no-effect" else ""
+        if self._guard.active and (state, why) != self._reported:
+            self._mark(state, why)
 
     def finish(self) -> None:
         """At the end of the process: do what is owed, tell the final count, leave what comes later to the script."""
@@ -210,7 +211,7 @@ class GuestTarget:
         self._guard.active = False  # functions that the script gave to atexit earlier run later
 
     def _mark(self, state: str, why: str) -> None:
-        self._reported = state
+        self._reported = (state, why)
         self._watch.set_mark("lever", self.lever, state, self.changes, why)
 
     def _hang(self, hooks: list[Any], hook: Any) -> None:

@@ -68,7 +68,8 @@ class _Seen:
         if isinstance(value, dict):
             return self._first(value.values())
         if isinstance(value, functools.partial):
-            return self._first((value.func, value.args, value.keywords))
+            bound = bool(value.args) and _is_method(value.func, value.args[0])
+            return self._first((None if bound else value.func, value.args, value.keywords))
         if isinstance(value, MethodType):
             owner = value.__self__
             return self.look(owner) if isinstance(owner, torch.nn.Module) else self._first((owner, value.__func__))
@@ -93,6 +94,22 @@ class _Seen:
             return function.__qualname__
         used = [function.__globals__[n] for n in _names(function.__code__) if n in function.__globals__]
         return self._first([*cells, *used, function.__defaults__, function.__kwdefaults__])
+
+
+def _is_method(function: Any, first: Any) -> bool:
+    """Whether ``function`` is a method of the module ``first``, or what one of its methods wraps (transformers:
+    ``partial(forward, layer)``): as good as the module's own bound one."""
+    import torch
+
+    if not (isinstance(first, torch.nn.Module) and isinstance(function, FunctionType)):
+        return False
+    for owner in type(first).__mro__:
+        method = vars(owner).get(function.__name__)
+        while method is not None and method is not function:
+            method = getattr(method, "__wrapped__", None)
+        if method is not None:
+            return True
+    return False
 
 
 def _names(code: CodeType) -> Iterator[str]:

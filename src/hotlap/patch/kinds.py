@@ -50,7 +50,7 @@ def _regions(source: Source, edit: Edit) -> list[cst.Call]:
     """The calls of autocast on the line, else those that made what the ``with`` there enters."""
     known = full_names(source)
 
-    def regions(statement: cst.BaseStatement) -> list[cst.Call]:
+    def regions(statement: cst.CSTNode) -> list[cst.Call]:
         return [c for c in source.calls(statement) if full_name(c, known).rpartition(".")[2] == edit.target]
 
     there = regions(source.statement(edit.line))

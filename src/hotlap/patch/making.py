@@ -33,7 +33,7 @@ def making(source: Source, line: int, what: str = "model") -> list[tuple[str, cs
         names = [n.rpartition(".")[0] for c in source.calls(statement) if (n := dotted(c.func) or "").endswith(".step")]
     elif what == "region":
         items = statement.items if isinstance(statement, cst.With) else ()
-        names = [n for item in items if (n := dotted(item.item))]
+        names = [name for item in items if (name := dotted(item.item) or "")]
     else:
         names = list(dict.fromkeys(dotted(c.func) or "" for c in model_calls(source, line)))
     if not names:
