@@ -213,19 +213,24 @@ def test_what_is_offered() -> None:
     found = replace(plain, script=replace(plain.script, loader=shuffled))
     finding = found.findings[0]
     finding.evidence.update(padding_frac=0.08, common_frac=0.01, one_size=False)
+    cut, dealt = {**SETTING, "sequence": 1}, {**DEALT, "sequence": 1}  # on a CPU any length is as good
     assert isinstance(trim_padding.settings(finding, found, machine_of()), Refusal)
     finding.evidence.update(padding_frac=0.5)
-    assert trim_padding.settings(finding, found, machine_of()) == [DEALT], (
+    assert trim_padding.settings(finding, found, machine_of()) == [dealt], (
         "each batch to its longest: only dealing helps"
     )
     finding.evidence.update(common_frac=0.45, one_size=True)
-    assert trim_padding.settings(finding, found, machine_of()) == [SETTING], "no sample is much shorter than its batch"
+    assert trim_padding.settings(finding, found, machine_of()) == [cut], "no sample is much shorter than its batch"
     finding.evidence.update(common_frac=0.25)
-    assert trim_padding.settings(finding, found, machine_of()) == [DEALT, SETTING]
+    assert trim_padding.settings(finding, found, machine_of()) == [dealt, cut]
     assert trim_padding.gain(finding, found, SETTING).high_s == pytest.approx(1.2 * 0.5 * 0.03)
     assert trim_padding.gain(finding, found, DEALT).high_s == pytest.approx(1.2 * 0.85 * 0.03)
-    assert trim_padding.settings(finding, plain, machine_of()) == [SETTING], "its order may mean something"
+    assert trim_padding.settings(finding, plain, machine_of()) == [cut], "its order may mean something"
     ranks = replace(found, script=replace(found.script, world_size=2))
-    assert trim_padding.settings(finding, ranks, machine_of()) == [SETTING], "ranks would wait for each other's lengths"
+    assert trim_padding.settings(finding, ranks, machine_of()) == [cut], "ranks would wait for each other's lengths"
+    on_device = replace(found, script=replace(found.script, device="NVIDIA H200"))
+    assert trim_padding.settings(finding, on_device, machine_of()) == [DEALT, SETTING], (
+        "tensor cores like multiples of 8"
+    )
     found.script.model["compiled"] = True
     assert "compiled" in str(trim_padding.settings(finding, found, machine_of()))
