@@ -58,8 +58,7 @@ def evidence(findings: Findings) -> Finding | None:
 
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
-    """Multiples that kernels like: 8 for tensor cores, any length on a CPU (to a multiple of 8, texts of 10 to 16 words
-    would all stay 16 long), 32 for networks that halve their images five times."""
+    """Multiples that kernels like: 8 for tensor cores, 1 on a CPU, 32 for networks that halve images five times."""
     if (loader := findings.script.loader) is None:
         return Refusal("The batches come from no DataLoader.")
     if findings.script.model.get("compiled"):
@@ -71,8 +70,7 @@ def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Set
         pools.append(0)
     if not pools:
         return Refusal("Batches are padded to their own longest sample already.")
-    sequence = 1 if findings.script.device == "cpu" else 8
-    return [{"sequence": sequence, "image": 32, "pool": pool} for pool in pools]
+    return [{"sequence": 1 if findings.script.device == "cpu" else 8, "image": 32, "pool": pool} for pool in pools]
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
