@@ -31,9 +31,9 @@ WINDOWS = Budget(window_s=0.6, window_steps=3, drop_steps=2, min_pairs=4, warmup
 """Many short windows rather than a few long ones: pairs that lie close in time share their noise."""
 
 SLOW_STEP_S = 1.0
-"""A step that takes as long is slow: two of them are a longer window than any other script has, and what a thaw
-disturbs (caches of the processor, its clock) is over within the first. Measured with the same windows as all others,
-a script whose steps take two seconds had no lever tried in a quarter of an hour."""
+"""A step that takes as long is slow: two of them are a window of several times the shortest, and what a thaw disturbs
+(caches of the processor, its clock) is over within the first. Measured with the same windows as all others, a script
+whose steps take two seconds had no lever tried in a quarter of an hour."""
 SLOW_WINDOWS = replace(WINDOWS, window_steps=2, drop_steps=1, warmup_steps=3)
 
 ALONE_WINDOW_S = 2.0

@@ -7,6 +7,9 @@ from typing import Literal
 
 __all__ = ["Accelerator", "Machine", "Peak"]
 
+_CPU_UNITS = {"bf16": ("avx512_bf16", "amx_bf16"), "fp16": ("avx512_fp16", "amx_fp16")}
+"""Flags of x86 processors by the type that they compute in hardware."""
+
 
 @dataclass(frozen=True)
 class Accelerator:
@@ -74,12 +77,11 @@ class Machine:
     @property
     def fast_bf16_on_cpu(self) -> bool:
         """Whether the CPU computes bf16 in hardware, beside accelerators or alone."""
-        return "avx512_bf16" in self.cpu_flags or "amx_bf16" in self.cpu_flags
+        return any(unit in self.cpu_flags for unit in _CPU_UNITS["bf16"])
 
     def emulates(self, dtype: str, on_cpu: bool) -> bool:
         """Whether ``bf16`` or ``fp16`` is computed without units for it, as far as is known: of other processors than
         x86 it is not."""
         if not on_cpu:
             return bool(self.accelerators) and not all(getattr(a, dtype) for a in self.accelerators)
-        units = {"bf16": ("avx512_bf16", "amx_bf16"), "fp16": ("avx512_fp16", "amx_fp16")}[dtype]
-        return "avx2" in self.cpu_flags and not any(unit in self.cpu_flags for unit in units)
+        return "avx2" in self.cpu_flags and not any(unit in self.cpu_flags for unit in _CPU_UNITS[dtype])

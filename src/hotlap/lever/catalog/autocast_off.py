@@ -4,7 +4,7 @@ Evidence: The forward runs under torch.autocast in bf16 on a CPU without AVX512_
 or in fp16 where that is slow.
 
 Gain: Such a machine widens every operand, computes in fp32 and rounds again, often in code that nobody made fast. On a
-CPU with AVX2 alone fp32 takes a small part of the time; on a GPU it depends on the layers. Memory for activations
+CPU with AVX2 alone fp32 can take a small part of the time; on a GPU it depends on the layers. Memory for activations
 doubles.
 
 Runtime: A torch.autocast region in that type begins as one with enabled=False would. Regions in other types, and those
@@ -48,7 +48,7 @@ def evidence(findings: Findings) -> Finding | None:
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
     """Off for that type, where autocast is what brings it in."""
     dtype = findings.script.model.get("autocast")
-    if not dtype:
+    if not dtype or not finding.evidence.get("autocast", True):
         return Refusal("The model's own weights are of that type: load or convert it in float32.")
     return [{"dtype": str(dtype)}]
 
