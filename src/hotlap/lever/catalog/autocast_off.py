@@ -7,8 +7,8 @@ Gain: Such a machine widens every operand, computes in fp32 and rounds again, of
 CPU with AVX2 alone fp32 can take a small part of the time; on a GPU it depends on the layers. Memory for activations
 doubles.
 
-Runtime: A torch.autocast region in that type begins as one with enabled=False would. Regions in other types, and those
-of code that torch.compile has compiled before Hotlap attached, stay as they are.
+Runtime: A torch.autocast region in that type begins as one with enabled=False would. Regions in other types or on
+another device, and those of code that torch.compile has compiled before Hotlap attached, stay as they are.
 
 Source: enabled=False in the call of torch.autocast; bf16=False or --no-bf16 where a trainer was told.
 
@@ -37,7 +37,7 @@ PRESERVES = "maths"
 CONFLICTS = ()
 NUMERIC = True
 
-RULES = {"dtype": Rule(str, choices=("bf16", "fp16"))}
+RULES = {"dtype": Rule(str, choices=("bf16", "fp16")), "device": Rule(str, choices=("cpu", "cuda"))}
 
 
 def evidence(findings: Findings) -> Finding | None:
@@ -46,11 +46,11 @@ def evidence(findings: Findings) -> Finding | None:
 
 
 def settings(finding: Finding, findings: Findings, machine: Machine) -> list[Setting] | Refusal:
-    """Off for that type, where autocast is what brings it in."""
+    """Off for that type on that device, where autocast is what brings it in."""
     dtype = findings.script.model.get("autocast")
     if not dtype or not finding.evidence.get("autocast", True):
         return Refusal("The model's own weights are of that type: load or convert it in float32.")
-    return [{"dtype": str(dtype)}]
+    return [{"dtype": str(dtype), "device": "cpu" if findings.script.device == "cpu" else "cuda"}]
 
 
 def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
@@ -62,8 +62,11 @@ def gain(finding: Finding, findings: Findings, setting: Setting) -> Gain:
 def check(setting: Setting, machine: Machine) -> str | None:
     """A type that this machine lacks: where it is in hardware, autocast is the faster one."""
     wrong = check_setting(setting, RULES)
-    if wrong is None and not machine.emulates(setting["dtype"], on_cpu=not machine.has_gpu):
-        return f"dtype is {setting['dtype']!r}, which this machine computes in hardware: autocast is faster here."
+    if wrong is None and not machine.emulates(setting["dtype"], on_cpu=setting["device"] == "cpu"):
+        dtype, device = setting["dtype"], setting["device"]
+        return (
+            f"dtype is {dtype!r}, which the {device} of this machine is not known to lack in hardware: autocast stays."
+        )
     return wrong
 
 
@@ -83,7 +86,7 @@ def apply(target: Target, setting: Setting) -> None:
 
         @functools.wraps(enter)
         def __enter__(self: Any) -> Any:
-            if not self._enabled or self.fast_dtype is not emulated:
+            if not self._enabled or self.fast_dtype is not emulated or self.device != setting["device"]:
                 return enter(self)
             if not met:
                 met.append(True)
