@@ -52,7 +52,7 @@ $(STAMPS)/torch: $(STAMPS)/venv constraints.txt
 	@touch $@
 
 $(STAMPS)/app: $(STAMPS)/torch pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e ".[examples]"
+	$(PIP) install -c constraints.txt -e ".[examples,patch]"
 	@touch $@
 
 # The rest at once, and not compiled ahead: tests import a part of it, and Python compiles that as it goes.
