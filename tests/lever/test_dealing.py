@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Sampler, SequentialSampler, WeightedRandomSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from hotlap.lever import dealing, trimming
 from hotlap.lever.batch_parts import kinds_of, samples_of
@@ -75,6 +83,33 @@ def test_every_text_comes_once_with_all_that_is_its_own_and_among_its_like(one_s
     given = dealt(batches)
     check_texts(given, batches)
     assert padding(given) < 0.4 * padding(batches)
+
+
+def test_pairs_of_texts_stay_together_and_are_filled_up_each_with_its_own() -> None:
+    """Question and answer, each padded to the longest of its batch."""
+    firsts, seconds = texts(40, one_size=False), texts(41, one_size=False)[1:]
+    batches = [
+        {"a": a["ids"], "a_mask": a["mask"], "b": torch.where(b["mask"] > 0, b["ids"], 7777), "b_mask": b["mask"]}
+        for a, b in zip(firsts, seconds, strict=True)
+    ]
+    given = dealt(batches)
+    assert len(given) == 40
+
+    def rows(some: list[dict[str, Any]]) -> list[tuple[list[int], list[int]]]:
+        return sorted(
+            (a[m > 0].tolist(), b[n > 0].tolist())
+            for batch in some
+            for a, m, b, n in zip(batch["a"], batch["a_mask"], batch["b"], batch["b_mask"], strict=True)
+        )
+
+    assert rows(given) == rows(batches)
+    for batch in given:
+        assert (batch["a"][batch["a_mask"] == 0] == 0).all() and (batch["b"][batch["b_mask"] == 0] == 7777).all()
+
+    def measured(some: list[dict[str, Any]]) -> float:
+        return statistics.fmean(float((b["a_mask"].sum(1) + b["b_mask"].sum(1)).float().std()) for b in some)
+
+    assert measured(given) < 0.5 * measured(batches)
 
 
 def test_none_waits_longer_than_there_are_samples_in_the_pool() -> None:
@@ -253,13 +288,21 @@ def test_only_where_torchs_own_samplers_shuffle() -> None:
         def __iter__(self) -> Iterator[int]:
             return iter(range(8))
 
+    class Numbered(BatchSampler):
+        """As sentence-transformers' own: torch's, which is told the epoch."""
+
+        epoch = 0
+
     class Pairs(BatchSampler):
-        pass
+        def __iter__(self) -> Iterator[list[int]]:
+            return iter([[0, 1], [2, 3]])
 
     class StatefulDataLoader(DataLoader[Any]):
         """As torchdata's, which can be saved in the middle of an epoch."""
 
     assert rows_to_deal(DataLoader(rows, batch_size=4, shuffle=True)) == 4  # type: ignore[arg-type]
+    for shuffling in (RandomSampler(rows), SubsetRandomSampler(range(8))):
+        assert rows_to_deal(DataLoader(rows, batch_sampler=Numbered(shuffling, 4, False))) == 4  # type: ignore[arg-type]
     assert rows_to_deal(StatefulDataLoader(rows, batch_size=4, shuffle=True)) is None  # type: ignore[arg-type]
     for other in (
         {"batch_size": 4},
@@ -267,6 +310,7 @@ def test_only_where_torchs_own_samplers_shuffle() -> None:
         {"batch_size": None, "shuffle": True},
         {"batch_size": 4, "sampler": Mine()},
         {"batch_size": 4, "sampler": WeightedRandomSampler([1.0] * 8, 8)},
-        {"batch_sampler": Pairs(SequentialSampler(rows), 4, False)},
+        {"batch_sampler": Numbered(SequentialSampler(rows), 4, False)},
+        {"batch_sampler": Pairs(RandomSampler(rows), 4, False)},
     ):
         assert rows_to_deal(DataLoader(rows, **other)) is None  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from hotlap.lever.catalog import trim_padding
 from hotlap.lever.contract import Refusal
-from hotlap.lever.trimming import trimmed
+from hotlap.lever.trimming import content_of, trimmed
 from hotlap.testing.lever_kit import findings_of, machine_of
 from hotlap.testing.lever_target import LocalTarget
 
@@ -89,6 +89,36 @@ def test_lengths_and_other_masks() -> None:
     wrong = {**batch, "lengths": torch.tensor([5, 21, 11])}
     assert cut(wrong) is wrong, "numbers that are no lengths"
     assert cut((batch["input_ids"], ~keep))[0].shape == (3, 24), "key_padding_mask: ones are padding"
+
+
+def test_segments_that_say_nothing_are_no_mask() -> None:
+    """As BERT's tokenizer gives them: zeros where there is one text, before the mask."""
+    batch = texts()
+    segments = torch.zeros(3, 64, dtype=torch.long)
+    found = cut({"input_ids": batch["input_ids"], "token_type_ids": segments, "mask": batch["attention_mask"]})
+    assert {tuple(t.shape) for t in found.values()} == {(3, 24)}
+    told = content_of({"input_ids": batch["input_ids"], "token_type_ids": segments, "mask": batch["attention_mask"]})
+    assert told is not None and told.ends.flatten().tolist() == [5, 20, 11] == told.measure.flatten().tolist()
+    lengths = {"input_ids": batch["input_ids"], "token_type_ids": segments, "lengths": torch.tensor([5, 20, 11])}
+    assert cut(lengths)["input_ids"].shape == (3, 24)
+    nothing = {"input_ids": batch["input_ids"], "token_type_ids": segments}
+    assert cut(nothing) is nothing
+
+
+def test_of_several_texts_each_is_cut_to_its_longest() -> None:
+    """A question and its answer, as sentence-transformers gives them; of one length, both to the longer one's."""
+    first, second = texts((5, 20, 11)), texts((30, 7, 9), size=48)
+    pair = {"a": first["input_ids"], "a_mask": first["attention_mask"], "b": second["input_ids"],
+            "b_mask": second["attention_mask"]}  # fmt: skip
+    assert [tuple(t.shape) for t in cut(pair).values()] == [(3, 24)] * 2 + [(3, 32)] * 2
+    told = content_of(pair)
+    assert told is not None and told.sizes == (64, 48) and told.measure.tolist() == [[35], [27], [20]]
+    across = {**pair, "across": torch.zeros(3, 64, 48)}
+    assert cut(across)["across"].shape == (3, 24, 48) and cut(across)["b"].shape == (3, 48), "its columns stay"
+    second = texts((30, 7, 9))
+    alike = {"a": first["input_ids"], "a_mask": first["attention_mask"], "b": second["input_ids"],
+             "b_mask": second["attention_mask"]}  # fmt: skip
+    assert {tuple(t.shape) for t in cut(alike).values()} == {(3, 32)}
 
 
 def test_containers_keep_their_types() -> None:

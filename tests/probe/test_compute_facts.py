@@ -195,7 +195,15 @@ def test_padding_is_counted(watched: Any) -> None:
     assert "padding" in causes(timeline)
 
 
-@pytest.mark.parametrize("call", ["model(ids=x)", "model({'ids': x})", "model(mask, attention_mask=x)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "model(ids=x)",
+        "model({'ids': x})",
+        "model(mask, attention_mask=x)",
+        "model([{'ids': full}, {'attention_mask': x}])",
+    ],
+)
 def test_padding_is_counted_however_the_batch_is_given(watched: Any, call: str) -> None:
     timeline, _ = watched(f"""
     class Net(nn.Module):
@@ -207,6 +215,7 @@ def test_padding_is_counted_however_the_batch_is_given(watched: Any, call: str) 
     model = Net()
     opt = torch.optim.SGD(model.parameters(), lr=0.1)
     x = torch.randint(1, 50, (16, 64))
+    full = x.clone()
     x[:, 16:] = 0
     mask = torch.randn(16, 64)
     for step in range(40):

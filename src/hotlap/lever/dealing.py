@@ -28,14 +28,18 @@ MOST_BYTES = 1 << 30
 def rows_to_deal(loader: DataLoader[Any]) -> int | None:
     """Samples of a batch, where torch's own samplers shuffle: another one may mean which samples share a batch.
 
+    A batch sampler that only adds something to torch's (an epoch, as sentence-transformers' does) draws as that does.
+
     Not of torchdata's stateful loader: a state saved in the middle of an epoch would leave out the samples that wait.
     """
-    from torch.utils.data import BatchSampler, RandomSampler
+    from torch.utils.data import BatchSampler, RandomSampler, SubsetRandomSampler
 
     sampler = loader.batch_sampler
     if any(base.__name__ == "StatefulDataLoader" for base in type(loader).__mro__):
         return None
-    if type(sampler) is not BatchSampler or not isinstance(sampler.sampler, RandomSampler) or sampler.batch_size < 2:
+    if getattr(type(sampler), "__iter__", None) is not BatchSampler.__iter__:
+        return None
+    if not isinstance(sampler.sampler, RandomSampler | SubsetRandomSampler) or sampler.batch_size < 2:
         return None
     return int(sampler.batch_size)
 
@@ -54,7 +58,7 @@ class Dealing:
         self._fills: dict[Path, Any] = {}
         self._shapes: dict[Path, Any] = {}
         self._pool: list[tuple[tuple[int, ...], dict[Path, Any]]] = []
-        """Where a sample's content ends, and its share of each part, the oldest first."""
+        """How long a sample is, and its share of each part, the oldest first."""
         self._like: Any = None
         self._odd: list[Any] = []
         """A batch that could not be taken apart: it goes out when the pool is empty."""
@@ -116,7 +120,7 @@ class Dealing:
             return False
         self._room = min(self._room, max(2, MOST_BYTES // max(1, _bytes(samples))) * self._rows)
         self._shapes, self._like = shapes, batch
-        self._pool += zip((tuple(end) for end in content.ends.tolist()), samples, strict=True)
+        self._pool += zip((tuple(size) for size in content.measure.tolist()), samples, strict=True)
         return True
 
     def _learn_fills(self, batch: Any, content: Content) -> None:
@@ -155,10 +159,10 @@ def _behind(value: Tensor, content: Content) -> Tensor | None:
     import torch
 
     sizes, ends = content.sizes, content.ends
-    if len(sizes) == 1:
-        if value.dim() < 2 or value.shape[1] != sizes[0]:
+    if not content.is_image:
+        if value.dim() < 2 or value.shape[1] not in sizes:
             return None
-        return value[torch.arange(sizes[0]) >= ends]
+        return value[torch.arange(value.shape[1]) >= ends[:, [sizes.index(value.shape[1])]]]
     if value.dim() not in (3, 4) or tuple(value.shape[-2:]) != sizes:
         return None
     tall, wide = (torch.arange(size)[None] >= ends[:, k, None] for k, size in enumerate(sizes))

@@ -25,9 +25,13 @@ class Content:
     """How far the content of each sample of a batch goes."""
 
     sizes: tuple[int, ...]
-    """The length of the batch along dimension 1, or height and width of its images."""
+    """Lengths of the batch's texts along dimension 1 (several where a sample has several), or height and width of its
+    images."""
     ends: Tensor
-    """(samples, 1) or (samples, 2), whole numbers: where each one's content ends in these."""
+    """(samples, sizes), whole numbers: where each one's content ends in these."""
+    measure: Tensor
+    """(samples, 1) or (samples, 2): by which samples are alike: the length of all texts, or height and width."""
+    is_image: bool = False
 
 
 def content_of(batch: Any) -> Content | None:
@@ -35,15 +39,16 @@ def content_of(batch: Any) -> Content | None:
     import torch
 
     tensors = _tensors(torch, batch)
-    for size in _lengths_of(tensors):
-        alike = [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
-        if (ends := _ends(torch, tensors, alike, size)) is not None:
-            return Content((size,), ends[:, None])
+    texts = {size: found for size in _lengths_of(tensors) if (found := _ends(torch, tensors, size))}
+    if texts:
+        ends = torch.stack([_last(torch, found) for found in texts.values()], 1)
+        whole = torch.stack([end for found in texts.values() for end in found]).sum(0)
+        return Content(tuple(texts), ends, whole[:, None])
     for images in tensors:
         if images.dim() == 4 and images.shape[0] > 0:
             height, width = images.shape[2:]
             if (told := _told(torch, tensors, _masks(tensors, height, width), height, width)) is not None:
-                return Content((height, width), told)
+                return Content((height, width), told, told, is_image=True)
     return None
 
 
@@ -90,15 +95,21 @@ def _top(longest: int, multiple: int, size: int) -> int:
 
 
 def _sequences(torch: Any, tensors: list[Tensor], multiple: int) -> dict[int, Tensor]:
-    """Tensors that are shorter along dimension 1 (and further ones as long), by id of what they are cut from."""
+    """Tensors that are shorter along dimension 1 (and further ones as long), by id of what they are cut from.
+
+    Of each length by itself (a question and its answer); where one was cut, only what no other tensor has behind it.
+    """
+    cuts: dict[int, Tensor] = {}
     for size in _lengths_of(tensors):
-        alike = [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
-        ends = _ends(torch, tensors, alike, size) if size > multiple else None
-        if ends is None or (top := _top(int(ends.max()), multiple, size)) >= size:
+        alike = _alike(tensors, size)
+        ends = _ends(torch, tensors, size) if size > multiple else []
+        if not ends or (top := _top(int(_last(torch, ends).max()), multiple, size)) >= size:
+            continue
+        if cuts and any(t.dim() > 2 and t.shape[1] != size and size in t.shape[2:] for t in tensors):
             continue
         if all(_same(t[:, top:]) for t in alike):
-            return {id(t): _short(t, size, top) for t in alike}
-    return {}
+            cuts |= {id(t): _short(t, size, top) for t in alike}
+    return cuts
 
 
 def _short(tensor: Tensor, size: int, top: int) -> Tensor:
@@ -108,8 +119,24 @@ def _short(tensor: Tensor, size: int, top: int) -> Tensor:
     return tensor
 
 
-def _ends(torch: Any, tensors: list[Tensor], alike: list[Tensor], size: int) -> Tensor | None:
-    """Where the content of each sample ends, as a mask of that length says, or lengths; None where nothing does."""
+def _alike(tensors: list[Tensor], size: int) -> list[Tensor]:
+    return [t for t in tensors if t.dim() >= 2 and t.shape[1] == size]
+
+
+def _last(torch: Any, ends: list[Tensor]) -> Tensor:
+    """Where the longest of a sample's texts of one length ends."""
+    found: Tensor = torch.stack(ends).amax(0)
+    return found
+
+
+def _ends(torch: Any, tensors: list[Tensor], size: int) -> list[Tensor]:
+    """Where the content of each sample ends, as each mask of that length says, or lengths; empty where nothing does.
+
+    A mask that says nothing (segments of which there is one, as BERT's tokenizer gives) counts where it is alone.
+    """
+    alike = _alike(tensors, size)
+    full: list[Tensor] = []
+    found: list[Tensor] = []
     for mask in alike if len(alike) > 1 else ():  # a mask of nothing else may be labels
         if mask.dim() == 2 and not mask.dtype.is_complex:
             ones = mask != 0
@@ -118,14 +145,19 @@ def _ends(torch: Any, tensors: list[Tensor], alike: list[Tensor], size: int) -> 
             for content in (ones, ~ones):  # of key_padding_mask the ones are padding
                 ends = content.sum(1)
                 if bool(ends.min() > 0) and bool((content == (torch.arange(size) < ends[:, None])).all()):
-                    return ends
+                    (full if bool((ends == size).all()) else found).append(ends)
+                    break
+    return found or _told_lengths(torch, tensors, alike, size) or full[:1]
+
+
+def _told_lengths(torch: Any, tensors: list[Tensor], alike: list[Tensor], size: int) -> list[Tensor]:
     for lengths in tensors:
         whole = not lengths.dtype.is_floating_point and lengths.dtype != torch.bool and not lengths.dtype.is_complex
         if lengths.dim() == 1 and whole and bool(lengths.min() > 0) and int(lengths.max()) <= size:
             behind = torch.arange(size) >= lengths[:, None]
             if any(t.dim() == 2 and _ends_with(t, behind) for t in alike):
-                return lengths
-    return None
+                return [lengths]
+    return []
 
 
 def _ends_with(tensor: Tensor, behind: Tensor) -> bool:

@@ -17,6 +17,8 @@ RUNS = 32
 DENSE = 0.5
 """Part of the places up to a sample's last content that have content, where what follows is padding. Prior: a half.
 Zeros behind a bag of words, or a class that does not occur, are content like those before them."""
+DEEPEST = 3
+"""Mappings and sequences in each other that are looked into."""
 LARGEST = 1 << 24
 """Elements of a tensor above which its padding is not counted: that would take longer than a watched step may."""
 
@@ -65,19 +67,33 @@ def _behind(torch: Any, tensor: Any, content: Any, lengths: tuple[int, ...]) -> 
 def tensors_given(torch: Any, args: Any) -> dict[str, Any]:
     """The tensors of the module call of which this is the pre-hook, by name where they have one.
 
-    Also those in one mapping or sequence, as batches are. Global hooks are not told of keyword arguments, so these are
+    Also those in one mapping or sequence, as batches are; where there is none, those further inside
+    (sentence-transformers' losses get a list of mappings). Global hooks are not told of keyword arguments, so these are
     read off torch's own frame.
     """
     values: dict[str, Any] = {str(k): a for k, a in enumerate(args)}
     frame = sys._getframe(2)
     if "kwargs" in frame.f_code.co_varnames + frame.f_code.co_freevars:
         values.update(frame.f_locals.get("kwargs") or {})
-    for value in list(values.values()):
-        if type(value) is dict:
-            values.update(value)
-        elif type(value) in (list, tuple):
-            values.update((f"[{k}]", a) for k, a in enumerate(value))
-    return {str(name): a for name, a in values.items() if type(a) is torch.Tensor}
+    found: dict[str, Any] = {}
+    for depth in (1, DEEPEST):
+        for name, value in values.items():
+            _collect(torch, name, value, depth, found)
+        if found:
+            break
+    return found
+
+
+def _collect(torch: Any, name: str, value: Any, depth: int, found: dict[str, Any]) -> None:
+    """Tensors by the key of their mapping or their place in a sequence; those of a further mapping keep its ending."""
+    if type(value) is torch.Tensor:
+        found[f"{len(found)}.{name}" if name in found else name] = value
+    elif depth and type(value) is dict:
+        for key, part in value.items():
+            _collect(torch, str(key), part, depth - 1, found)
+    elif depth and type(value) in (list, tuple):
+        for number, part in enumerate(value):
+            _collect(torch, f"[{number}]", part, depth - 1, found)
 
 
 def _mean(shares: Iterable[float]) -> float:

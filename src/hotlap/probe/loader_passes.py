@@ -146,10 +146,13 @@ def _is_looked_up(sized: Any) -> bool:
 
 
 def _shuffled(batch_sampler: Any) -> bool:
-    """Whether torch's own samplers shuffle, so that any samples may share a batch."""
-    from torch.utils.data import BatchSampler, RandomSampler
+    """Whether torch's own samplers shuffle, so that any samples may share a batch; also below a batch sampler that
+    draws as torch's and adds something to it (an epoch)."""
+    from torch.utils.data import BatchSampler, RandomSampler, SubsetRandomSampler
 
-    return type(batch_sampler) is BatchSampler and isinstance(batch_sampler.sampler, RandomSampler)
+    if getattr(type(batch_sampler), "__iter__", None) is not BatchSampler.__iter__:
+        return False
+    return isinstance(batch_sampler.sampler, RandomSampler | SubsetRandomSampler)
 
 
 class IterState:
