@@ -37,7 +37,7 @@ def rows_to_deal(loader: DataLoader[Any]) -> int | None:
     sampler = loader.batch_sampler
     if any(base.__name__ == "StatefulDataLoader" for base in type(loader).__mro__):
         return None
-    if getattr(type(sampler), "__iter__", None) is not BatchSampler.__iter__:
+    if not isinstance(sampler, BatchSampler) or type(sampler).__iter__ is not BatchSampler.__iter__:
         return None
     if not isinstance(sampler.sampler, RandomSampler | SubsetRandomSampler) or sampler.batch_size < 2:
         return None

@@ -150,7 +150,7 @@ def _shuffled(batch_sampler: Any) -> bool:
     draws as torch's and adds something to it (an epoch)."""
     from torch.utils.data import BatchSampler, RandomSampler, SubsetRandomSampler
 
-    if getattr(type(batch_sampler), "__iter__", None) is not BatchSampler.__iter__:
+    if not isinstance(batch_sampler, BatchSampler) or type(batch_sampler).__iter__ is not BatchSampler.__iter__:
         return False
     return isinstance(batch_sampler.sampler, RandomSampler | SubsetRandomSampler)
 
