@@ -37,7 +37,9 @@ def test_a_gain_that_no_lap_would_tell() -> None:
 
 @pytest.mark.parametrize("interval", [None, Interval(1.1, 0.8, 1.5, 0.985, 2)])
 def test_too_few_launches_to_tell_how_they_differ(interval: Interval | None) -> None:
-    assert f"{interval.launches if interval else 0} of the 3 pairs" in why(interval) and "--budget 20m" in why(interval)
+    assert f"{interval.launches if interval else 0} of the 3 pairs" in why(
+        interval
+    ) and "try --only trim-padding --only allocator --budget 20m." in why(interval)
 
 
 def test_quality_comes_first() -> None:

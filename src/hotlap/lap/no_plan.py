@@ -23,17 +23,17 @@ def why_no_plan(proof: Proof, moves: Sequence[Move], budget_s: float, proof_s: f
         return f"No plan was written: {proof.quality.summary}"
     told = "No plan was written: the final trial could not tell the plan from the unmodified script."
     found = proof.speedup
+    only = "" if any(move.is_knob for move in moves) else "".join(f"--only {move.lever} " for move in moves)
     if found is None or found.launches < MIN_LAUNCHES:
         launches = 0 if found is None else found.launches
         needed = f"{launches} of the {MIN_LAUNCHES} pairs of launches that it takes to tell how launches differ"
-        return f"{told} Its time held {needed}: try --budget {math.ceil(budget_s / 30)}m."
+        return f"{told} Its time held {needed}: try {only}--budget {math.ceil(budget_s / 30)}m."
     if found.ratio <= 1.0:
         return told
     pairs = _pairs_needed(found)
     if pairs is None:
         return f"{told} {found.ratio:.2f}x is too little to be told from how launches differ here."
     lap_s = pairs * proof_s / found.launches / (LAUNCHES_UNTIL - SEARCH_UNTIL)
-    only = "" if any(move.is_knob for move in moves) else "".join(f"--only {move.lever} " for move in moves)
     return (
         f"{told} If more of them come out as these {found.launches}, about {pairs} pairs of launches tell: try "
         f"{only}--seeds {pairs} --budget {math.ceil(lap_s / 60)}m."
