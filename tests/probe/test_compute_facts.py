@@ -201,7 +201,7 @@ def test_padding_is_counted(watched: Any) -> None:
         "model(ids=x)",
         "model({'ids': x})",
         "model(mask, attention_mask=x)",
-        "model([{'ids': full}, {'attention_mask': x}])",
+        "model([{'ids': full, 'attention_mask': x}, {'ids': full, 'attention_mask': full}])",
     ],
 )
 def test_padding_is_counted_however_the_batch_is_given(watched: Any, call: str) -> None:

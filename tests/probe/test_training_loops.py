@@ -459,10 +459,18 @@ def test_importing_torch_or_inference_without_training_leaves_no_file(watched: A
     ("shuffle=True, batch_size=8", True),
     ("sampler=WeightedRandomSampler([1.0] * 16, 16), batch_size=8", False),  # some samples more often than others
     ("batch_sampler=[[0, 1], [2, 3]]", False),
+    ("batch_sampler=Numbered(SubsetRandomSampler(range(16)), 8, False)", True),
+    ("batch_sampler=Pairs(RandomSampler(rows), 8, False)", False),
 ])  # fmt: skip
 def test_a_loader_that_torchs_own_samplers_shuffle(watched: Any, how: str, shuffled: bool) -> None:
     timeline, _ = watched(f"""
-    from torch.utils.data import DataLoader, WeightedRandomSampler
+    from torch.utils.data import (
+        BatchSampler, DataLoader, RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+    class Numbered(BatchSampler):  # torch's, which is told the epoch
+        epoch = 0
+    class Pairs(BatchSampler):  # which samples meet means something
+        def __iter__(self):
+            return iter([[0, 1], [2, 3]])
     model = net()
     opt = torch.optim.SGD(model.parameters(), lr=0.1)
     rows = [(torch.ones(4), 0.0)] * 16

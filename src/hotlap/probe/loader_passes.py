@@ -147,7 +147,7 @@ def _is_looked_up(sized: Any) -> bool:
 
 def _shuffled(batch_sampler: Any) -> bool:
     """Whether torch's own samplers shuffle, so that any samples may share a batch; also below a batch sampler that
-    draws as torch's and adds something to it (an epoch)."""
+    draws as torch's and adds something to it (an epoch). ``lever/dealing.py`` asks the same where it deals."""
     from torch.utils.data import BatchSampler, RandomSampler, SubsetRandomSampler
 
     if not isinstance(batch_sampler, BatchSampler) or type(batch_sampler).__iter__ is not BatchSampler.__iter__:
